@@ -3,6 +3,7 @@ package fact
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -250,63 +251,14 @@ func textOf(v *value.Value, member string) string {
 		}
 		v = &v.Children[0]
 	}
+	// A number, with its type before it.
+	if text := v.Text[strings.LastIndexByte(v.Text, ' ')+1:]; isNumber(text) && len(v.Children) == 0 {
+		return text
+	}
 	return ""
 }
 
-// rustOverflow begins the names of the functions that find a fault in a guard page of a
-// Rust program's stacks, and abort.
-const (
-	rustOverflow = "std::sys::pal::unix::stack_overflow"
-	overflowed   = "stack overflow"
-)
-
-// rustReasons are functions of Rust's core library that panic for one reason.
-var rustReasons = []struct{ function, is string }{
-	{"core::panicking::panic_bounds_check", "index out of bounds"},
-	{"core::option::unwrap_failed", "unwrap of None"},
-	{"core::option::expect_failed", "expect of None"},
-	{"core::result::unwrap_failed", "unwrap of an Err"},
-	{"core::slice::index::", "slice index out of range"},
-	{"core::panicking::panic_const::panic_const_div_by_zero", "division by zero"},
-	{"core::panicking::panic_const::panic_const_add_overflow", "overflow of an addition"},
-	{"core::panicking::panic_const::panic_const_sub_overflow", "overflow of a subtraction"},
-	{"core::panicking::panic_const::panic_const_mul_overflow", "overflow of a multiplication"},
-	{"core::cell::panic_already", "a RefCell is borrowed already"},
-	{"core::panicking::assert_failed", "assertion failed"},
-	{rustOverflow, overflowed},
-	{"alloc::alloc::handle_alloc_error", "no memory is left"},
-}
-
-// rustPanic says where a Rust program panicked, and why where a function of its core
-// library did for it.
-func (c *crash) rustPanic() string {
-	isPanic, reason := false, ""
-	for i := range c.stack.Frames {
-		f := &c.stack.Frames[i]
-		for j := range f.Symbols {
-			name := f.Symbols[j].Function
-			if strings.HasPrefix(name, rustOverflow) || strings.HasSuffix(name, "rust_panic") || strings.HasPrefix(name, "core::panicking::panic") {
-				isPanic = true
-			}
-			for _, r := range rustReasons {
-				if reason == "" && strings.HasPrefix(name, r.function) {
-					reason = r.is
-				}
-			}
-		}
-	}
-	if !isPanic {
-		return ""
-	}
-	if reason == overflowed {
-		return reason + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.by()
-	}
-	if reason != "" {
-		reason = ": " + reason
-	}
-	_, position := c.culprit(0)
-	if position != "" {
-		position = " at " + position
-	}
-	return "Rust panic" + reason + c.by() + position
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil && !strings.HasPrefix(text, "0x") // an address says nothing
 }

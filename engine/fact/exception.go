@@ -116,13 +116,40 @@ var withMessage = map[string]bool{
 	"St13runtime_error": true, "St11range_error": true, "St14overflow_error": true, "St15underflow_error": true,
 }
 
+// maxBases is how many base classes of an exception are looked at.
+const maxBases = 8
+
+// isStandard says whether an exception is one of withMessage, or of a class below one. A
+// class with one base class has that's std::type_info behind its own name (Itanium C++
+// ABI, 2.9.5); such are the standard ones, so that their std::type_info has the same
+// virtual table.
+func (c *crash) isStandard(header uint64) bool {
+	exceptionType := int64(exceptionType)
+	info, ok := c.word(header + uint64(exceptionType)) //nolint:gosec // its bits
+	tables := []uint64{}
+	for range maxBases {
+		if !ok {
+			return false
+		}
+		name, _ := c.word(info + 8)
+		mangled, _ := c.text(name, -1)
+		table, _ := c.word(info)
+		if withMessage[strings.TrimPrefix(mangled, "*")] {
+			return !slices.ContainsFunc(tables, func(t uint64) bool { return t != table })
+		}
+		tables = append(tables, table)
+		info, ok = c.word(info + 16)
+	}
+	return false
+}
+
 // exceptionText is the type of an exception, and what it says where that is a standard
 // one.
 func (c *crash) exceptionText(header uint64) string {
 	mangled, _ := c.typeName(header)
 	text := symbol.Demangle("_ZTS" + mangled)
 	text = strings.TrimPrefix(text, "typeinfo name for ")
-	if !withMessage[mangled] {
+	if !c.isStandard(header) {
 		return text
 	}
 	if at, ok := c.word(header + exceptionObject + 8); ok {

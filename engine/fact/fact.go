@@ -28,9 +28,23 @@ func Of(ctx context.Context, p *walk.Process) string {
 		return text
 	}
 	if text := c.explanation(); text != "" {
-		return text
+		return oneLine(text)
 	}
 	return c.kept.Fact
+}
+
+// oneLine joins the lines of a message.
+func oneLine(text string) string {
+	if !strings.Contains(text, "\n") {
+		return text
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // hasFiles says whether the code of all frames is there, by which the line of a snapshot

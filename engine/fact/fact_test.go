@@ -75,7 +75,7 @@ var crashes = []struct{ program, kind, want string }{
 
 	{"crash.cc", "thrown", "C++ exception that nobody caught: std::runtime_error: no such file in thrown()"},
 	{"crash.cc", "thrown_own", "C++ exception that nobody caught: app::error in thrown_own()"},
-	{"crash.cc", "thrown_derived", "C++ exception that nobody caught: app::derived in thrown_derived()"},
+	{"crash.cc", "thrown_derived", "C++ exception that nobody caught: app::derived: of my own in thrown_derived()"},
 	{"crash.cc", "thrown_int", "C++ exception that nobody caught: int in thrown_int()"},
 	{"crash.cc", "out_of_range", "C++ exception that nobody caught: std::out_of_range: vector::_M_range_check: __n (which is 7) >= this->size() (which is 3) in out_of_range()"},
 	{"crash.cc", "no_except", "C++ exception that nobody caught: std::logic_error: from a noexcept function in no_except()"},
@@ -84,18 +84,24 @@ var crashes = []struct{ program, kind, want string }{
 	{"crash.cc", "pure", "call of a pure virtual function in base::indirect()"},
 	{"crash.cc", "null_virtual", "null pointer: reads 8 bytes at 0x0 through rax in null_virtual()"},
 
-	{"crash.rs", "index", "Rust panic: index out of bounds in crash::index at crash.rs:4"},
-	{"crash.rs", "unwrap", "Rust panic: unwrap of None in crash::unwrap at crash.rs:5"},
-	{"crash.rs", "own", "Rust panic in crash::own at crash.rs:6"},
+	{"crash.cc", "thrown_below", "C++ exception that nobody caught: app::below: further below in thrown_below()"},
+	{"crash.cc", "thrown_system", "C++ exception that nobody caught: std::system_error: cannot open: No such file or directory in thrown_system()"},
+	{"crash.rs", "index", "Rust panic: index out of bounds: the len is 2 but the index is 7 in crash::index at crash.rs:4"},
+	{"crash.rs", "unwrap", "Rust panic: called `Option::unwrap()` on a `None` value in crash::unwrap at crash.rs:5"},
+	{"crash.rs", "own", "Rust panic: the number is 3 in crash::own at crash.rs:6"},
+	{"crash.rs", "fixed", "Rust panic: a fixed text in crash::fixed at crash.rs:7"},
+	{"crash.rs", "equal", "Rust panic: assertion `left == right` failed: not equal; left: 1; right: 3 in crash::equal at crash.rs:10"},
 	{"crash.rs", "deep", "stack overflow: crash::deep calls itself at least N times; Rust's handler of the signal aborted in crash::deep"},
 	{"crash.rs", "null", "null pointer: reads 4 bytes at 0x8 through rax in crash::null"},
 
 	{"crash.go", "text", "Go panic: a text of my own in main.main.func1"},
 	{"crash.go", "error", "Go panic: an error of my own in main.main.func2"},
+	{"crash.go", "number", "Go panic: 42 in main.main.func3"},
+	{"crash.go", "formatted", "Go panic: number 7 is bad: an error of my own in main.main.func4"},
 	{"crash.go", "index", "Go panic: runtime error: index out of range [7] with length 2 in main.index"},
 	{"crash.go", "divide", "Go panic: runtime error: integer divide by zero in main.divide"},
 	{"crash.go", "nil", "Go panic: runtime error: invalid memory address or nil pointer dereference in main.member"},
-	{"crash.go", "map", "Go panic: assignment to entry in nil map in main.main.func6"},
+	{"crash.go", "map", "Go panic: assignment to entry in nil map in main.main.func8"},
 	{"crash.go", "deadlock", "Go fatal error: all goroutines are asleep - deadlock!"},
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 )
 
@@ -26,12 +27,14 @@ func member() int { return nothing.value }
 
 func main() {
 	map[string]func(){
-		"text":     func() { panic("a text of my own") },
-		"error":    func() { panic(errors.New("an error of my own")) },
-		"index":    func() { println(index(seven)) },
-		"divide":   func() { println(divide(seven)) },
-		"nil":      func() { println(member()) },
-		"map":      func() { names["a"] = 1 },
-		"deadlock": func() { select {} },
+		"text":      func() { panic("a text of my own") },
+		"error":     func() { panic(errors.New("an error of my own")) },
+		"number":    func() { panic(seven * 6) },
+		"formatted": func() { panic(fmt.Errorf("number %d is bad: %w", seven, errors.New("an error of my own"))) },
+		"index":     func() { println(index(seven)) },
+		"divide":    func() { println(divide(seven)) },
+		"nil":       func() { println(member()) },
+		"map":       func() { names["a"] = 1 },
+		"deadlock":  func() { select {} },
 	}[os.Args[1]]()
 }
