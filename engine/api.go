@@ -5,6 +5,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
+	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/target/process"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -34,6 +35,8 @@ type (
 	Stopped = walk.Stopped
 	// StopReason says why a stack ends where it does.
 	StopReason = walk.StopReason
+	// A Signature is what crashes are grouped by; see signature.Signature.
+	Signature = signature.Signature
 	// A Launcher is the thread that launched another one; see walk.Launcher.
 	Launcher = walk.Launcher
 	// A LaneGroup is the lanes of a frame that are in one state at one place.

@@ -6,8 +6,10 @@ import (
 
 	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -66,6 +68,19 @@ func (t *Target) Fact(ctx context.Context) string {
 		return ""
 	}
 	return text
+}
+
+// Crashed is the thread that Fact is about; nil where none crashed.
+func (t *Target) Crashed() *target.Thread { return fact.Thread(t.Process) }
+
+// Signature is what crashes are grouped by, of a walked stack with its inlined calls and
+// at least DefaultMaxFrames frames, if it has so many; text is what Fact says.
+func (t *Target) Signature(s *Stack, text string) Signature {
+	isOverflow := fact.IsStackOverflow(text)
+	if facts := t.Info().Facts; facts != nil && facts.Crash != nil && facts.Crash.Name == "EXCEPTION_STACK_OVERFLOW" {
+		isOverflow = true
+	}
+	return signature.Of(s, isOverflow && s.Thread == t.Crashed())
 }
 
 // CodeReader makes a reader of the code of frames, count instructions of each, at most

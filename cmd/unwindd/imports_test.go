@@ -24,7 +24,8 @@ var floors = []string{
 	"engine",
 	"engine/profile",
 	"engine/goroutine",
-	"engine/fact", // what a crash was, in one line
+	"engine/fact",      // what a crash was, in one line
+	"engine/signature", // by what crashes are grouped
 	"engine/walk",
 	"engine/code",
 	"engine/value",

@@ -194,7 +194,7 @@ func (f *stackFlags) printAll(cmd *cobra.Command, e *engine.Engine, list []targe
 				note(name, err)
 				continue
 			}
-			if printed++; printed > 1 && f.format == "text" {
+			if printed++; printed > 1 && f.format == "text" && !f.signature {
 				blank := report.NewPrinter(w)
 				blank.Printf("\n")
 				if err := blank.Flush(); err != nil {

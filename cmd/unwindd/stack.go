@@ -36,6 +36,8 @@ type stackFlags struct {
 	maxFrames int
 	noInlines bool
 	noFold    bool
+	signature bool
+	isSeveral bool // there are several targets
 	locals    bool
 	variables []string
 	source    int
@@ -73,6 +75,7 @@ of a wave do in each frame.`,
   unwindd stack crash.dmp --symbols https://symbols.example.org
   unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --crashed --top 10
+  unwindd stack --signature /var/crash
   unwindd stack core --code 5
   unwindd stack core --goroutines --thread 'goroutine 17'
   unwindd stack core --format json -o stacks.json
@@ -102,6 +105,7 @@ of a wave do in each frame.`,
 	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
 	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
 	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
+	flags.BoolVar(&f.signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(stackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -140,6 +144,9 @@ func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
 	if f.program != "" && f.code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
 	}
+	if err := f.checkSignature(cmd); err != nil {
+		return err
+	}
 	if err := f.checkLimits(); err != nil {
 		return err
 	}
@@ -176,6 +183,7 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	defer e.Close()
 	if len(targets) > 1 || targets[0].folder != "" {
+		f.isSeveral = true
 		return f.printAll(cmd, e, targets)
 	}
 	t, err := f.prepare(cmd, e, targets[0].path)
@@ -209,6 +217,7 @@ type preparedTarget struct {
 	*stackFlags
 	target *engine.Target
 	stacks *report.Stacks
+	signed *report.Signature // in the place of stacks
 	walked *walked
 	ends   []func() // in reverse
 }
@@ -236,12 +245,20 @@ func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
 		p.ends = append(p.ends, func() { _ = with.Close() })
 		t = with
 	}
+	if f.signature {
+		return p.sign(ctx, t)
+	}
 	threads, err := f.selected(t)
 	if err != nil {
 		return err
 	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
+	known := t.Fact(ctx)
+	signed := newSigned(t, known)
+	if f.signs() {
+		stacks = signed.over(stacks)
+	}
 	if f.lane >= 0 {
 		next, stop := iter.Pull(ofLane(stacks, uint32(f.lane))) //nolint:gosec // checked
 		p.ends = append(p.ends, stop)
@@ -258,7 +275,7 @@ func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
 	if p.stacks.Globals, err = f.readGlobals(ctx, t); err != nil {
 		return err
 	}
-	p.stacks.Fact = t.Fact(ctx)
+	p.stacks.Fact, p.stacks.Signature = known, signed.of
 	if f.code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(f.code))
 	}
@@ -267,7 +284,11 @@ func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if err := p.report(ctx, w, p.stacks, p.target); err != nil {
+	if p.signature {
+		if err := p.writeSignature(w); err != nil {
+			return err
+		}
+	} else if err := p.report(ctx, w, p.stacks, p.target); err != nil {
 		return err
 	}
 	return p.notOverFiles(p.target)

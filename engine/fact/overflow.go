@@ -7,6 +7,12 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
+// overflowText begins what is said of a stack overflow.
+const overflowText = "stack overflow: "
+
+// IsStackOverflow says whether what Of says is that a stack overflowed.
+func IsStackOverflow(text string) bool { return strings.HasPrefix(text, overflowText) }
+
 // overflow explains a fault right below a stack: its guard page, or its limit.
 func (c *crash) overflow() string {
 	if !c.hasAddress || c.machine == nil {
@@ -17,7 +23,7 @@ func (c *crash) overflow() string {
 		return ""
 	}
 	a, _ := c.failing(c.address)
-	return "stack overflow: " + c.recursion() + c.whatDid(a, c.address)
+	return overflowText + c.recursion() + c.whatDid(a, c.address)
 }
 
 // A stack that overflows is accessed within these distances: of its pointer, for a

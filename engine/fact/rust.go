@@ -54,7 +54,7 @@ func (c *crash) rustPanic() string {
 		return ""
 	}
 	if reason == overflowed {
-		return reason + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.by()
+		return overflowText + c.recursion() + "Rust's handler of the signal aborted" + c.by()
 	}
 	if said := c.rustMessage(); said != "" {
 		reason = said

@@ -122,6 +122,7 @@ type Thread struct {
 	// Goroutine what a thread is that is one.
 	Executes  string     `json:"executes,omitempty"`
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
+	Signature *Signature `json:"signature,omitempty"` // of a thread that crashed
 	Frames    []Frame    `json:"frames"`
 	LeftOut   []LeftOut  `json:"left_out,omitempty"`
 	Cycles    []Cycle    `json:"cycles,omitempty"`

@@ -24,7 +24,7 @@ const maxHeld = 4 << 20
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
 	return writeHeld(w, func(w io.Writer) error {
-		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code}
+		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature}
 		j.depth = 1
 		j.open("[")
 		for stack := range s.withCode() {
@@ -201,7 +201,8 @@ type stackJSON struct {
 	hasLocals bool // variables were asked for
 	source    sourceOf
 	codes     *frameCodes
-	index     int // of the frame that is written next
+	signature func(*target.Thread) *engine.Signature // nil: none has one
+	index     int                                    // of the frame that is written next
 
 	leftOut []LeftOut // of the thread that is written
 	cycles  []Cycle   // likewise
@@ -223,6 +224,7 @@ func (j *stackJSON) thread(s *engine.Stack) {
 	j.wave(th.Wave)
 	j.launch(s)
 	j.goroutine(th)
+	j.signatureOf(th)
 	j.member("frames")
 	j.open("[")
 	j.index, j.leftOut, j.cycles = 0, j.leftOut[:0], j.cycles[:0]

@@ -21,6 +21,9 @@ type Stacks struct {
 
 	// Fact is one line that says what happened to the process; "" where nobody knows.
 	Fact string
+	// Signature is by what the crash of a thread is grouped, in JSON; nil, and what it
+	// returns, where nothing says that.
+	Signature func(*target.Thread) *engine.Signature
 	// Globals are variables that were asked for by name: they stand beside the stacks.
 	Globals []Global
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// unsigned are the flags that say how stacks are printed, or cut what a signature is made
+// of.
+var unsigned = []string{
+	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
+}
+
+// checkSignature refuses flags that mean nothing for a signature.
+func (f *stackFlags) checkSignature(cmd *cobra.Command) error {
+	if !f.signature {
+		return nil
+	}
+	for _, name := range unsigned {
+		if cmd.Flags().Changed(name) {
+			return usageError{fmt.Errorf("--%s: --signature has no place for it", name)}
+		}
+	}
+	return f.checkFormat("text", "json")
+}
+
+// signs says whether signatures of the stacks that are walked are wanted, and what is
+// walked is enough for one.
+func (f *stackFlags) signs() bool {
+	return f.signature || f.format == "json" && !f.noInlines && f.maxFrames >= engine.DefaultMaxFrames
+}
+
+// signed are the signatures of threads that crashed, made while their stacks go by.
+type signed struct {
+	target *engine.Target
+	fact   string
+	known  map[*target.Thread]*engine.Signature
+}
+
+func newSigned(t *engine.Target, fact string) *signed {
+	return &signed{t, fact, map[*target.Thread]*engine.Signature{}}
+}
+
+// over passes stacks on.
+func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if s.Thread.Crashed {
+				one := k.target.Signature(s, k.fact)
+				k.known[s.Thread] = &one
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func (k *signed) of(th *target.Thread) *engine.Signature { return k.known[th] }
+
+// signatureThread is the thread whose signature is asked for.
+func (f *stackFlags) signatureThread(t *engine.Target) (*target.Thread, error) {
+	if f.thread != "" {
+		list, err := f.selected(t)
+		if err != nil {
+			return nil, err
+		}
+		return list[0], nil
+	}
+	if th := t.Crashed(); th != nil {
+		return th, nil
+	}
+	return nil, fmt.Errorf("%s: none of its %d threads crashed: expected --thread ID too", t.Info().Path, len(t.Threads()))
+}
+
+// sign walks the stack whose signature is asked for.
+func (p *preparedTarget) sign(ctx context.Context, t *engine.Target) error {
+	th, err := p.signatureThread(t)
+	if err != nil {
+		return err
+	}
+	p.target, p.walked = t, &walked{target: t}
+	for s := range p.walked.over(t.StacksOf(ctx, []*target.Thread{th})) {
+		one := t.Signature(s, t.Fact(ctx))
+		p.signed = report.NewSignature(t.Info().Path, th, &one)
+	}
+	if p.signed == nil {
+		return cmp.Or(ctx.Err(), fmt.Errorf("%s: thread %s has no stack", t.Info().Path, th.ID))
+	}
+	return nil
+}
+
+// writeSignature writes the signature.
+func (p *preparedTarget) writeSignature(w *writer) error {
+	if p.format == "json" {
+		return report.WriteJSON(w, p.signed)
+	}
+	return p.signed.WriteText(w, !p.isSeveral)
+}

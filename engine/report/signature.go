@@ -1,0 +1,73 @@
+package report
+
+import (
+	"io"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/signature"
+	"github.com/unwindd/unwindd/engine/target"
+)
+
+// Signature is by what a crash is grouped with others; see signature.Signature.
+type Signature struct {
+	Version      int      `json:"version"`
+	Path         string   `json:"path,omitempty"`   // of the target, where the signature is printed by itself
+	Thread       string   `json:"thread,omitempty"` // likewise, its ID
+	Signature    string   `json:"signature"`        // unwindd-1:6f1a0e6d0c0a4b58
+	Hash         string   `json:"hash"`
+	Frames       []string `json:"frames"`
+	RestsOnGuess bool     `json:"rests_on_guess,omitempty"`
+}
+
+// NewSignature is the signature of a thread of a target.
+func NewSignature(path string, th *target.Thread, s *engine.Signature) *Signature {
+	return &Signature{signature.Version, path, th.ID, s.String(), s.Hash, s.Frames, s.RestsOnGuess}
+}
+
+// WriteText writes a line: the signature and its frames; of one of several targets its
+// path before them.
+func (s *Signature) WriteText(w io.Writer, isOne bool) error {
+	p := NewPrinter(w)
+	if !isOne {
+		p.printf("%s: ", s.Path)
+	}
+	p.printf("%s", s.Signature)
+	for i, f := range s.Frames {
+		if i > 0 {
+			p.printf(" |")
+		}
+		p.printf(" %s", f)
+	}
+	if s.RestsOnGuess {
+		p.printf(" (rests on a guess)")
+	}
+	p.printf("\n")
+	return p.Flush()
+}
+
+// signatureOf writes the signature of a thread that has one.
+func (j *stackJSON) signatureOf(th *target.Thread) {
+	if j.signature == nil {
+		return
+	}
+	s := j.signature(th)
+	if s == nil {
+		return
+	}
+	j.member("signature")
+	j.open("{")
+	j.numberMember("version", signature.Version)
+	j.member("signature")
+	j.text(s.String())
+	j.member("hash")
+	j.text(s.Hash)
+	j.member("frames")
+	j.open("[")
+	for _, f := range s.Frames {
+		j.next()
+		j.text(f)
+	}
+	j.close("]")
+	j.trueMember("rests_on_guess", s.RestsOnGuess)
+	j.close("}")
+}

@@ -1,0 +1,232 @@
+package signature
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// maxCalls is how many functions of a stack are looked at.
+const maxCalls = 1 << 12
+
+// noCode stands for a PC that is in no code object.
+const noCode = "??"
+
+// A call is a function that was called: a physical frame's, or one that was inlined into
+// it or left by a tail call.
+type call struct {
+	name
+	isNamed  bool // else it is the module's name
+	isSystem bool // it has no name, and its module is the C library or such a one
+	isGuess  bool
+	kind     *kind // nil: it is no machinery
+}
+
+// Of is the signature of a stack: of its own frames, and none of a launcher. That the
+// stack overflowed is known to who knows the signal; which of the functions of a recursion
+// was the last one is chance then.
+func Of(s *walk.Stack, isOverflow bool) Signature {
+	calls := callsOf(s)
+	if len(calls) == 0 {
+		return newSignature(ofWave(s.Thread), false)
+	}
+	reduced := failures(withoutStartup(calls))
+	if len(reduced) > 0 && reduced[0].kind == overflowed {
+		isOverflow, reduced = true, reduced[1:]
+	}
+	if isOverflow {
+		calls = recursion(reduced)
+	} else {
+		calls = chosen(reduced)
+	}
+	names, isGuess := []string{}, false
+	for i := range calls {
+		names = append(names, calls[i].shown)
+		isGuess = isGuess || calls[i].isGuess
+	}
+	return newSignature(names, isGuess)
+}
+
+// ofWave is the name of a wave's kernel, of which there are no frames.
+func ofWave(th *target.Thread) []string {
+	if th == nil || th.Wave == nil || th.Wave.Kernel == "" {
+		return []string{}
+	}
+	return []string{Name(strings.TrimSuffix(th.Wave.Kernel, ".kd"), "")}
+}
+
+// A reader makes the calls of frames.
+type reader struct {
+	names map[[2]string]name // by function and file
+	calls []call
+}
+
+// callsOf are the calls of a stack's innermost frames, innermost first, without signal
+// trampolines.
+func callsOf(s *walk.Stack) []call {
+	r := &reader{names: map[[2]string]name{}}
+	for i := range s.Frames {
+		if len(r.calls) >= maxCalls {
+			break
+		}
+		r.frame(&s.Frames[i])
+	}
+	return r.calls
+}
+
+func (r *reader) frame(f *walk.Frame) {
+	if f.SignalFrame {
+		return
+	}
+	isGuess := f.FoundBy.IsGuess() || f.RestsOnGuess
+	count := len(r.calls)
+	for i := range f.Symbols {
+		s := &f.Symbols[i]
+		key := [2]string{s.Function, s.File}
+		n, isKnown := r.names[key]
+		if !isKnown {
+			n = nameOf(s.Function, s.File)
+			r.names[key] = n
+		}
+		if n.shown == "" {
+			continue
+		}
+		kind, _ := kinds.find(n.plain)
+		r.calls = append(r.calls, call{name: n, isNamed: true, isGuess: isGuess || s.ScopeBySource, kind: kind})
+	}
+	if len(r.calls) == count {
+		n := noCode
+		if f.Module != nil {
+			n = moduleName(f.Module.Path)
+		}
+		r.calls = append(r.calls, call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess})
+	}
+	tails := f.TailCallers()
+	for i := range tails {
+		r.frame(&tails[i])
+	}
+}
+
+// withoutStartup are calls without what called the program's outermost function. It is
+// all of them where nothing would be left.
+func withoutStartup(calls []call) []call {
+	end := slices.IndexFunc(calls, func(c call) bool {
+		is, _ := startups.find(c.plain)
+		return is && c.isNamed
+	})
+	if end <= 0 {
+		return calls
+	}
+	return calls[:end]
+}
+
+// failures are calls with one in the place of each row of machinery.
+func failures(calls []call) []call {
+	var out []call
+	for i := 0; i < len(calls); {
+		n, kind, isGuess := row(calls[i:], i == 0)
+		if n == 0 {
+			out = append(out, calls[i])
+			i++
+			continue
+		}
+		out = append(out, call{name: name{kind.is, kind.is}, isNamed: true, isGuess: isGuess, kind: kind})
+		i += n
+	}
+	return out
+}
+
+// row is how many calls from the first one on are machinery, and of which kind; 0: the
+// first one is none. The allocator's are at the innermost end of a stack only.
+func row(calls []call, isInnermost bool) (n int, of *kind, isGuess bool) {
+	end := 0
+	for i := range calls {
+		c := &calls[i]
+		switch k := c.kind; {
+		case k == allocated && !isInnermost:
+			return end, of, isGuess
+		case k != nil:
+			if of == nil || k.strength > of.strength {
+				of = k
+			}
+			end = i + 1
+		case c.isSystem || of != nil && isPlumbing(c.plain):
+			continue // which belong to the row where it goes on
+		case of != nil && of.strength >= thrown.strength && isLibraryOf(of, c.plain):
+			end = i + 1
+		default:
+			return end, of, isGuess
+		}
+		isGuess = isGuess || c.isGuess
+	}
+	return end, of, isGuess
+}
+
+// isLibraryOf says whether a function is one of the library whose panic is meant.
+func isLibraryOf(k *kind, n string) bool {
+	switch k {
+	case panicked:
+		return isRustLibrary(n) || strings.HasPrefix(n, "runtime.")
+	case thrown, overflowed:
+		return strings.HasPrefix(n, "runtime.")
+	}
+	return false
+}
+
+// chosen are the innermost calls that say where a program failed: each function once,
+// where it stands first, so that a recursion is one time round of it.
+func chosen(calls []call) []call {
+	for _, isLeft := range []func(c *call) bool{
+		func(c *call) bool { return !c.isSystem && !isPlumbing(c.plain) },
+		func(*call) bool { return true }, // where nothing else is there
+	} {
+		var list []call
+		for i := range calls {
+			c := &calls[i]
+			isKnown := slices.ContainsFunc(list, func(of call) bool { return of.shown == c.shown })
+			if len(list) == MaxFrames {
+				break
+			}
+			if isLeft(c) && !isKnown {
+				list = append(list, *c)
+			}
+		}
+		if len(list) > 0 {
+			return list
+		}
+	}
+	return nil
+}
+
+// minRecursion is how often the functions of a recursion are called that fills a stack.
+const minRecursion = 16
+
+// recursion are the calls of a stack that overflowed: the functions that call each other,
+// in the order of the alphabet, or the innermost calls where none do. A function counts
+// that is called at least half as often as the one that is called most.
+func recursion(calls []call) []call {
+	list := []call{{name: name{overflowed.is, overflowed.is}, isNamed: true, kind: overflowed}}
+	times, most := map[string]int{}, 0
+	for i := range calls {
+		if c := &calls[i]; !c.isSystem && !isPlumbing(c.plain) {
+			times[c.shown]++
+			most = max(most, times[c.shown])
+		}
+	}
+	if most < minRecursion {
+		found := chosen(calls)
+		return append(list, found[:min(len(found), MaxFrames-1)]...)
+	}
+	var found []call
+	for i := range calls {
+		c := calls[i]
+		if n := times[c.shown]; n >= minRecursion && 2*n >= most {
+			found = append(found, c)
+			times[c.shown] = 0
+		}
+	}
+	slices.SortFunc(found, func(a, b call) int { return strings.Compare(a.shown, b.shown) })
+	return append(list, found[:min(len(found), MaxFrames-1)]...)
+}

@@ -1,0 +1,53 @@
+package signature
+
+import "strings"
+
+// isGo says whether a function is one of Go: only its compiler's names have dots between
+// a package and a function, and so have the suffixes of other compilers.
+func isGo(function, file string) bool {
+	return strings.HasSuffix(file, ".go") || strings.Contains(function, ".(*") || strings.HasPrefix(function, "runtime.")
+}
+
+// goName is a name of Go: without type arguments, the numbers of closures, and the
+// wrappers that the compiler makes.
+func goName(function string) string {
+	function = withoutBrackets(function)
+	slash := strings.LastIndexByte(function, '/') + 1
+	parts := strings.Split(function[slash:], ".")
+	out := parts[:1]
+	for i, p := range parts {
+		if i == 0 {
+			continue
+		}
+		p, _, _ = strings.Cut(p, "-range") // the body of a loop over a function
+		p = strings.TrimSuffix(p, "-fm")   // a method as a value
+		base := strings.TrimRight(p, "0123456789")
+		switch {
+		case i > 1 && base == "func" && base != p:
+			p = base
+		case i > 1 && (p == "" || base == "" || base != p && goWrappers[base]), goSuffixes[p]:
+			continue
+		case p == "glob": // what init was called once
+			p = "init"
+		}
+		out = append(out, p)
+	}
+	return strings.ReplaceAll(function[:slash]+strings.Join(out, "."), "%2e", ".")
+}
+
+// withoutBrackets is a name without type arguments.
+func withoutBrackets(s string) string {
+	var out []byte
+	depth := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '[':
+			depth++
+		case c == ']' && depth > 0:
+			depth--
+		case depth == 0:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,51 @@
+package signature
+
+import (
+	"path"
+	"strings"
+)
+
+// moduleName is the name of a module without its folder and versions: what stands for
+// functions of it that have no name. Offsets change with every build.
+func moduleName(file string) string {
+	if _, rest, isURI := strings.Cut(file, "://"); isURI { // of a device's runtime
+		file, _, _ = strings.Cut(rest, "#")
+	}
+	file = strings.TrimSuffix(strings.Map(printable, file), " (deleted)")
+	file = path.Base(strings.ReplaceAll(file, `\`, "/"))
+	if lower := strings.ToLower(file); strings.HasSuffix(lower, ".dll") || strings.HasSuffix(lower, ".exe") {
+		return lower
+	}
+	library, _, isShared := strings.Cut(file, ".so")
+	if !isShared || library == "" {
+		return file
+	}
+	if name, version, ok := cutLast(library, '-'); ok && strings.Trim(version, "0123456789.") == "" {
+		library = name // libc-2.31.so
+	}
+	return library + ".so"
+}
+
+func cutLast(s string, c byte) (before, after string, ok bool) {
+	at := strings.LastIndexByte(s, c)
+	if at <= 0 || at == len(s)-1 {
+		return s, "", false
+	}
+	return s[:at], s[at+1:], true
+}
+
+// systemModules are those whose functions without a name are left out: what they do is
+// said by the functions that they have a name for.
+var systemModules = []string{
+	"libc.so", "libpthread.so", "ld-linux", "ld.so", "ld-musl", "libc.musl", "linux-vdso", "linux-gate", "[vdso]", "libstdc++.so", "libc++", "libgcc_s",
+	"ntdll.dll", "kernel32.dll", "kernelbase.dll", "ucrtbase.dll", "msvcrt.dll", "vcruntime", "libsystem_", "dyld",
+}
+
+func isSystem(module string) bool {
+	for _, m := range systemModules {
+		if strings.HasPrefix(module, m) {
+			return true
+		}
+	}
+	return false
+}

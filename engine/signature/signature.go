@@ -1,0 +1,51 @@
+// Package signature makes of a crash's stack a short text by which crashes are grouped:
+// the same for the same crash, whatever addresses, builds and compilers did to it, as
+// far as that can be.
+package signature
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+)
+
+// Version is that of the rules by which signatures are made. Whatever changes the
+// signature of a stack, an entry of a table too, is another version.
+const Version = 1
+
+// MaxFrames is how many names a signature has at most. Fewer join crashes in functions
+// that many others call, more keep apart those that were reached by other ways.
+const MaxFrames = 5
+
+// A Signature is what crashes are grouped by.
+type Signature struct {
+	// Frames are the normalized names of the innermost functions, innermost first, at
+	// most MaxFrames. One in brackets stands for functions of a run-time library that
+	// failed in one way: [abort]. Empty where nothing is known of a stack.
+	Frames []string
+	// Hash is the SHA-256 of the version and the frames, as hexadecimal.
+	Hash string
+	// RestsOnGuess says that one of the frames is a guess, or rests on one.
+	RestsOnGuess bool
+}
+
+// shortHash is how many digits of the hash are in the text of a signature.
+const shortHash = 16
+
+// String is the signature as it is written: unwindd-1:6f1a0e6d0c0a4b58, which has the
+// version and the first 64 bits of the hash.
+func (s *Signature) String() string {
+	return fmt.Sprintf("unwindd-%d:%s", Version, s.Hash[:shortHash])
+}
+
+// newSignature is the signature of names. What is hashed is a line with the version, and
+// one for each name: names have no line breaks.
+func newSignature(names []string, isGuess bool) Signature {
+	h := sha256.New()
+	fmt.Fprintf(h, "unwindd-%d\n", Version)
+	for _, n := range names {
+		_, _ = io.WriteString(h, n+"\n")
+	}
+	return Signature{Frames: names, Hash: hex.EncodeToString(h.Sum(nil)), RestsOnGuess: isGuess}
+}

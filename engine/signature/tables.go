@@ -1,0 +1,78 @@
+package signature
+
+// The tables of what is left out of names. Whoever changes an entry here, or in
+// machinery.go, changes signatures: Version is another one then.
+
+// What stands for things without a name, which each compiler writes in its own way.
+const (
+	lambda       = "{lambda}"
+	unnamedType  = "{unnamed}"
+	unnamedSpace = "(anonymous namespace)"
+)
+
+// braces are what names have in braces, by how it begins.
+var braces = []struct{ begins, is string }{
+	{"lambda", lambda}, {"unnamed", unnamedType}, {"anonymous", unnamedSpace},
+	{"closure_env", ""}, {"closure", "{closure}"}, {"vtable.shim", ""}, {"shim", ""}, {"impl", "{impl}"},
+}
+
+// unsaid are parts that say nothing.
+var unsaid = map[string]bool{"{}": true, "_": true}
+
+// inlineSpaces are the inline namespaces of libraries, which name a version of them; *
+// stands for a number.
+var inlineSpaces = map[string][]string{
+	"std":  {"__cxx11", "__cxx1998", "__debug", "__ndk*", "__Cr", "__fs", "_V*", "__*"},
+	"absl": {"lts_*"},
+	"fmt":  {"v*"},
+}
+
+// abbreviations are the names that demanglers have for templates of std.
+var abbreviations = map[string]string{
+	"string": "basic_string", "istream": "basic_istream", "ostream": "basic_ostream", "iostream": "basic_iostream",
+}
+
+// suffixes are words behind a dot at the end of names, which compilers and linkers add:
+// for parts and copies of functions, and for functions of one file made global.
+var suffixes = setOf(
+	"constprop", "isra", "part", "cold", "hot", "warm", "unlikely", "startup", "exit", "llvm", "lto_priv", "localalias", "clone",
+	"specialized", "resolver", "ifunc", "default", "simdclone", "outlined", "content", "extracted", "str", "abi0", "abiinternal",
+	"avx", "avx2", "avx512f", "sse2", "sse4", "sse4_1", "sse4_2", "fma", "arch_x86_64_v2", "arch_x86_64_v3", "arch_x86_64_v4",
+)
+
+// interceptors begin the names of functions of sanitizers in the place of the C
+// library's.
+var interceptors = []string{"___interceptor_", "__interceptor_", "__interceptor_trampoline_"}
+
+// processors are words in the names of functions of the C library that say which
+// processors they are for.
+var processors = setOf(
+	"sse2", "ssse3", "sse3", "sse4", "sse41", "sse42", "avx", "avx2", "avx512", "avx512vl", "evex", "evex512", "erms", "fma", "fma4", "unaligned",
+	"generic", "sve", "mops", "neon", "simd", "mte", "a64fx", "thunderx", "thunderx2", "falkor", "emag", "kunpeng", "oryon1", "power7", "power8", "power9", "power10", "z13", "z196",
+)
+
+// reservedSuffixes end reserved names of the C library: in that order.
+var reservedSuffixes = []string{"_nocancel", "_internal", "_impl", "_time64", "_chk"}
+
+// aliases are functions that are one, or that one function does the work of.
+var aliases = map[string]string{
+	"libc_malloc": "malloc", "libc_calloc": "calloc", "libc_realloc": "realloc", "libc_free": "free", "cfree": "free",
+	"__libc_malloc": "malloc", "__libc_calloc": "calloc", "__libc_realloc": "realloc", "__libc_free": "free",
+	"libc_memalign": "memalign", "libc_start_call_main": "libc_start_main",
+	"memmove": "memcpy", "mempcpy": "memcpy", "gsignal": "raise", "libc_open64": "open", "libc_open": "open", "open64": "open",
+	"libc_read": "read", "libc_write": "write", "libc_pause": "pause", "libc_recv": "recv", "libc_send": "send",
+}
+
+// goWrappers are functions that Go's compiler makes, with a number each.
+var goWrappers = setOf("gowrap", "deferwrap", "gowrap.")
+
+// goSuffixes are words at the end of Go's names that say how a function is called.
+var goSuffixes = setOf("abi0", "abiinternal")
+
+func setOf(list ...string) map[string]bool {
+	m := make(map[string]bool, len(list))
+	for _, e := range list {
+		m[e] = true
+	}
+	return m
+}
