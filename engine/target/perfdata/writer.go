@@ -44,7 +44,7 @@ const (
 	// What samples and the ids of other records have.
 	writerSample = SampleIP | SampleTID | SampleTime | SamplePeriod | SampleRegsUser | SampleStackUser
 	writerFlags  = FlagSampleIDAll | FlagMmap2 | FlagCommExec | FlagUseClockID | FlagBuildID
-	writerAttr   = 136 // PERF_ATTR_SIZE_VER8
+	writerAttr   = 112 // PERF_ATTR_SIZE_VER5, which all releases of perf take that are in use
 	writerStart  = fileHeader + writerAttr + 16
 )
 

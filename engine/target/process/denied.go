@@ -59,7 +59,7 @@ func (s *status) deny(pid int, err error) error {
 		}
 	}
 	what := []string{}
-	if own := os.Geteuid(); own != s.uid {
+	if own := os.Geteuid(); own != int(s.uid) {
 		what = append(what, fmt.Sprintf("it is of user %d, and this process of user %d: run as that user, or with CAP_SYS_PTRACE", s.uid, own))
 	}
 	if scope, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); e == nil {

@@ -56,10 +56,10 @@ func isGone(err error) bool {
 
 // status are fields of /proc/PID/status and of /proc/PID/stat.
 type status struct {
-	leader   int  // the ID of the process
-	tracer   int  // the ID of the process that traces it; 0: none
-	uid      int  // effective
-	state    byte // R, S, D, T, t, Z, X, I
+	leader   int    // the ID of the process
+	tracer   int    // the ID of the process that traces it; 0: none
+	uid      uint32 // effective
+	state    byte   // R, S, D, T, t, Z, X, I
 	name     string
 	isKernel bool // a thread of the kernel
 	started  uint64
@@ -77,7 +77,6 @@ func readStatus(dir string) (s status, err error) {
 	for line := range strings.Lines(string(data)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		value = strings.TrimSpace(value)
-		first, rest, _ := strings.Cut(value, "\t")
 		switch key {
 		case "Name":
 			s.name = value
@@ -88,9 +87,10 @@ func readStatus(dir string) (s status, err error) {
 		case "TracerPid":
 			s.tracer, _ = strconv.Atoi(value)
 		case "Uid":
-			_ = first
+			_, rest, _ := strings.Cut(value, "\t") // real, effective, saved, of the file system
 			effective, _, _ := strings.Cut(rest, "\t")
-			s.uid, _ = strconv.Atoi(effective)
+			uid, _ := strconv.ParseUint(effective, 10, 32)
+			s.uid = uint32(uid)
 		}
 	}
 	if data, err = readFile(dir+"/stat", nil); err != nil {

@@ -261,6 +261,7 @@ func (t *Target) describe(c *copied, o *outline) {
 	facts := *t.info.Facts
 	facts.Process.ID = int64(c.pid)
 	facts.Process.Command, facts.Process.Executable = o.command, o.executable
+	facts.Process.User = &o.status.uid
 	facts.Process.Created, facts.Process.Kept = startTime(o.status.started), c.at
 	facts.Mappings = len(c.maps)
 	t.info.Facts = &facts

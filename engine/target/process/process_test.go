@@ -156,6 +156,9 @@ func TestThreadsAreCopiedAndGoOn(t *testing.T) {
 	if f.ID != int64(cmd.Process.Pid) || f.Executable != program || f.Command != program+" threads 100" {
 		t.Errorf("process %+v", f)
 	}
+	if f.User == nil || int(*f.User) != os.Geteuid() {
+		t.Errorf("user %v", f.User)
+	}
 	if since := f.Kept.Sub(f.Created); since < -time.Second || since > time.Minute {
 		t.Errorf("it was stopped %v after its start", since)
 	}
