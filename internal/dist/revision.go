@@ -34,8 +34,8 @@ func readRevision() (revision, error) {
 		return revision{}, err
 	}
 	r := revision{commit: lines[0], time: time.Unix(seconds, 0).UTC(), author: lines[2]}
-	here, err1 := git("tag", "--points-at", "HEAD", "--sort=-version:refname", "--list", "v*")
-	before, err2 := git("tag", "--merged", "HEAD", "--sort=-version:refname", "--list", "v*")
+	here, err1 := git("-c", order, "tag", "--points-at", "HEAD", "--sort=-version:refname", "--list", "v*")
+	before, err2 := git("-c", order, "tag", "--merged", "HEAD", "--sort=-version:refname", "--list", "v*")
 	changed, err3 := git("status", "--porcelain")
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return revision{}, err
@@ -46,6 +46,9 @@ func readRevision() (revision, error) {
 	}
 	return r, nil
 }
+
+// order makes git sort a version behind its own candidates.
+const order = "versionsort.suffix=-"
 
 func git(args ...string) (string, error) { return output(exec.Command("git", args...)) }
 
