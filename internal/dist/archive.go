@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +16,10 @@ func tarGz(files []file, at time.Time) ([]byte, error) {
 	all := map[string]file{}
 	for _, f := range files {
 		all[f.path] = f
-		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
-			all[dir+"/"] = file{dir + "/", 0o755, nil}
+		for at := range len(f.path) {
+			if f.path[at] == '/' { // path.Dir would take "./" away, and put directories behind what is in them
+				all[f.path[:at+1]] = file{f.path[:at+1], 0o755, nil}
+			}
 		}
 	}
 	var packed bytes.Buffer

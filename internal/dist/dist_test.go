@@ -131,7 +131,7 @@ func TestLicencesThatAreNotKnown(t *testing.T) {
 }
 
 func TestArchivesHaveNothingOfThisMachine(t *testing.T) {
-	b, err := tarGz([]file{{"b/z/x", 0o755, []byte("x")}, {"b/a", 0o644, nil}}, testRevision.time)
+	b, err := tarGz([]file{{"b/z/x", 0o755, []byte("x")}, {"b/a", 0o644, nil}, {"./usr/x", 0o644, nil}}, testRevision.time)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestArchivesHaveNothingOfThisMachine(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	}
-	if got := strings.Join(names, " "); got != "b/ b/a b/z/ b/z/x" {
+	if got := strings.Join(names, " "); got != "./ ./usr/ ./usr/x b/ b/a b/z/ b/z/x" {
 		t.Errorf("%s", got)
 	}
 }
