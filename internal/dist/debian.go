@@ -127,11 +127,11 @@ func (d *debian) copyright(linked []*linkedModule) []byte {
 	return fmt.Appendf(nil, `unwindd
 Source: https://%s
 Commit: %s
-Copyright: the authors of unwindd
+Copyright: %d the authors of unwindd
 License: Apache-2.0, whose text is in /usr/share/common-licenses/Apache-2.0
 
 The executable has parts of the modules below. Their licences and notices are in
 THIRD-PARTY.txt.gz, beside this file.
 
-%s`, module, d.commit, summary(linked))
+%s`, module, d.commit, d.time.Year(), summary(linked))
 }
