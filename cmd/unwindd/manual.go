@@ -81,7 +81,7 @@ func writeManual(root *cobra.Command, dir string) error {
 		b.Date = time.Unix(seconds, 0)
 	}
 	for _, cmd := range manual.Commands(root) {
-		write := func(w io.Writer) error { return b.Write(w, cmd) }
+		write := func(w io.Writer) error { return b.WritePage(w, cmd) }
 		if err := writeFile(filepath.Join(dir, manual.Name(cmd)+".1"), write); err != nil {
 			return err
 		}

@@ -66,8 +66,8 @@ func visible(cmd *cobra.Command) []*cobra.Command {
 	})
 }
 
-// Write writes the page of a command.
-func (b *Book) Write(w io.Writer, cmd *cobra.Command) error {
+// WritePage writes the page of a command.
+func (b *Book) WritePage(w io.Writer, cmd *cobra.Command) error {
 	cmd.InitDefaultHelpFlag()
 	p := &page{}
 	date := ""

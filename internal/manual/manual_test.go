@@ -43,7 +43,7 @@ func TestTextsAreNoRequests(t *testing.T) {
 		names = append(names, Name(cmd))
 		var b strings.Builder
 		book := Book{Version: `v1 "x"`, Date: time.Unix(1795468087, 0), Files: []Entry{{Name: ".a-b", Text: ".text"}, {Name: "c", Text: "-", Flag: "none"}}}
-		if err := book.Write(&b, cmd); err != nil {
+		if err := book.WritePage(&b, cmd); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, Name(cmd)+".1"), []byte(b.String()), 0o600); err != nil {
