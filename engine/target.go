@@ -83,6 +83,15 @@ func (t *Target) Signature(s *Stack, text string) Signature {
 	return signature.Of(s, isOverflow && s.Thread == t.Crashed())
 }
 
+// Analysis is what the instruction that failed accesses; see fact.Analyze. What cannot be
+// read is left out.
+func (t *Target) Analysis(ctx context.Context) (a fact.Analysis) {
+	if err := object.Guard(func() error { a = fact.Analyze(ctx, t.Process); return nil }); err != nil {
+		return fact.Analysis{}
+	}
+	return a
+}
+
 // CodeReader makes a reader of the code of frames, count instructions of each, at most
 // walk.MaxCode.
 func (t *Target) CodeReader(count int) *CodeReader {

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
@@ -194,4 +197,28 @@ func (c *madeCrash) dump() []byte {
 // region is a MINIDUMP_MEMORY_INFO of committed memory.
 func region(b *minidumptest.Builder, base, size uint64, protect, of uint32) []byte {
 	return b.Pack(base, base, uint32(0), uint32(0), size, uint32(0x1000), protect, of, uint32(0))
+}
+
+// TestFlipsAreWeighedByRegisters has an address that is not canonical by one bit, near
+// which a register points.
+func TestFlipsAreWeighedByRegisters(t *testing.T) {
+	c := madeCrash{platform: linux, code: 11, flags: 0x80, text: "\x8b\x40\x08", rax: madeStack ^ 1<<60}
+	path := filepath.Join(t.TempDir(), "made.dmp")
+	if err := os.WriteFile(path, c.dump(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target, err := engineOf(t).Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	got := target.Analysis(context.Background())
+	// The register is rsp: of three reasons one each holds with 0.25, 0.9 and 0.5.
+	want := fact.Analysis{
+		IsDecoded: true, Accesses: []fact.MemoryAccess{{Address: madeStack + 8 ^ 1<<60, Size: 4, IsRead: true}},
+		BitFlips: []fact.BitFlip{{Address: madeStack + 8, WasNonCanonical: true, NearbyRegisters: 1, Confidence: 0.9625}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-expected +got)\n%s", d)
+	}
 }

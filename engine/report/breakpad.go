@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
@@ -440,10 +441,66 @@ func (j *breakpadJSON) crash(ctx context.Context) {
 		}
 		j.orNull("instruction", j.instruction(ctx))
 		j.null("instruction_pointer_update")
-		j.null("memory_accesses")
-		j.null("possible_bit_flips")
+		j.analysis(ctx)
 		j.orNull("type", c.Name)
 	})
+}
+
+// analysis writes what the instruction that failed accesses, and what its address may
+// have been.
+func (j *breakpadJSON) analysis(ctx context.Context) {
+	a := j.t.Analysis(ctx)
+	if a.IsDecoded {
+		j.list("memory_accesses", len(a.Accesses), func(i int) {
+			m := &a.Accesses[i]
+			j.orNull("access_type", accessType(m))
+			j.addressMember("address", m.Address)
+			if m.IsGuardPage {
+				j.member("is_likely_guard_page")
+				j.put("true")
+			}
+			if m.Size > 0 {
+				j.numberMember("size", int(m.Size))
+			} else {
+				j.null("size")
+			}
+		})
+	} else {
+		j.null("memory_accesses")
+	}
+	if len(a.BitFlips) == 0 {
+		j.null("possible_bit_flips")
+		return
+	}
+	j.list("possible_bit_flips", len(a.BitFlips), func(i int) {
+		f := &a.BitFlips[i]
+		j.addressMember("address", f.Address)
+		j.member("confidence")
+		j.put(strconv.FormatFloat(f.Confidence, 'f', -1, 64))
+		j.object("details", func() {
+			for _, flag := range []struct {
+				name string
+				isIt bool
+			}{{"is_null", f.IsNull}, {"poison_registers", f.PoisonRegisters}, {"was_low", f.WasLow}, {"was_non_canonical", f.WasNonCanonical}} {
+				j.member(flag.name)
+				j.put(strconv.FormatBool(flag.isIt))
+			}
+			j.numberMember("nearby_registers", f.NearbyRegisters)
+		})
+		j.null("source_register")
+	})
+}
+
+func accessType(m *fact.MemoryAccess) string {
+	switch {
+	case m.IsRead && m.IsWrite:
+		return "readwrite"
+	case m.IsRead:
+		return "read"
+	case m.IsWrite:
+		return "write"
+	}
+	return ""
 }
 
 func crashBySignal(t *engine.Target) *target.Crash {
