@@ -21,7 +21,7 @@ var (
 	smashed    = &kind{"[stack smashing]", 4}
 	fortified  = &kind{"[buffer overflow]", 4}
 	terminated = &kind{"[terminate]", 4}
-	pure       = &kind{"[pure virtual]", 4}
+	pure       = &kind{"[pure virtual]", 5}
 	panicked   = &kind{"[panic]", 4}
 	sanitized  = &kind{"[sanitizer]", 4}
 	undefined  = &kind{"[undefined behavior]", 4}
@@ -65,9 +65,9 @@ var machinery = []struct {
 		"rust_panic", "rust_begin_unwind", "__rust_start_panic", "__rust_abort", "__rustc::*", "panic_abort::*", "panic_unwind::*", "std::panic::panic_any", "std::panic::resume_unwind",
 		"core::option::unwrap_failed", "core::option::expect_failed", "core::result::unwrap_failed", "core::cell::panic_*", "alloc::alloc::handle_alloc_error",
 		"alloc::raw_vec::capacity_overflow", "alloc::raw_vec::handle_error", "core::str::slice_error_fail*", "core::slice::index::slice_*", "core::slice::copy_from_slice_impl::*",
-		"runtime.gopanic", "runtime.fatalpanic", "runtime.panic*", "runtime.goPanic*", "runtime.sigpanic", "runtime.preprintpanics", "runtime.deferCallSave",
+		"runtime.gopanic", "runtime.fatalpanic*", "runtime.panic*", "runtime.goPanic*", "runtime.sigpanic", "runtime.preprintpanics", "runtime.deferCallSave",
 	}},
-	{thrown, []string{"runtime.throw", "runtime.fatal", "runtime.fatalthrow", "runtime.dopanic_m", "runtime.exit", "runtime.badsignal"}},
+	{thrown, []string{"runtime.throw*", "runtime.fatal", "runtime.fatalthrow*", "runtime.dopanic_m", "runtime.exit", "runtime.badsignal"}},
 	{sanitized, []string{"__asan*", "__sanitizer::*", "__sanitizer_*", "__tsan*", "__msan*", "__hwasan*", "__lsan*", "scudo::*", "__scudo_*", "gwp_asan::*", "__interception::*"}},
 	{undefined, []string{"__ubsan*"}},
 	{overflowed, []string{

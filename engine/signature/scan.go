@@ -84,6 +84,8 @@ func (s *scanner) blank() bool {
 	s.at++
 	if rest := s.rest(); strings.HasPrefix(rest, "(.") || strings.HasPrefix(rest, "[") {
 		return false // (.cold), [clone .cold]
+	} else if strings.HasPrefix(rest, "<") && len(s.part) > 0 {
+		return true // operator< <int>
 	}
 	s.parts, s.part = s.parts[:0], s.part[:0] // it was of the type that is returned
 	return true
@@ -122,6 +124,8 @@ func (s *scanner) angle() {
 	case len(s.part) > 0 || s.isOver:
 	case strings.HasPrefix(in, "lambda"):
 		s.part = append(s.part, lambda...)
+	case in == "unnamed":
+		s.part = append(s.part, unnamedSpace...)
 	case strings.HasPrefix(in, "unnamed"):
 		s.part = append(s.part, unnamedType...)
 	case in == "name omitted": // by a program that wrote a symbol file
