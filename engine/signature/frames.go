@@ -189,6 +189,9 @@ func chosen(calls []call) []call {
 			if len(list) == MaxFrames {
 				break
 			}
+			if c.shown == noCode && len(list) > 0 {
+				continue // where an overwritten return address leads is chance
+			}
 			if isLeft(c) && !isKnown {
 				list = append(list, *c)
 			}

@@ -18,7 +18,7 @@ var (
 	thrown     = &kind{"[fatal error]", 3}
 	asserted   = &kind{"[assertion]", 4}
 	corrupted  = &kind{"[heap]", 4}
-	smashed    = &kind{"[stack smashing]", 4}
+	smashed    = &kind{"[stack smashing]", 5}
 	fortified  = &kind{"[buffer overflow]", 4}
 	terminated = &kind{"[terminate]", 4}
 	pure       = &kind{"[pure virtual]", 5}
@@ -38,6 +38,7 @@ var machinery = []struct {
 		"raise", "__raise", "gsignal", "pthread_kill", "__pthread_kill", "___pthread_kill", "__pthread_kill_implementation", "__pthread_kill_internal",
 		"kill", "__kill", "tgkill", "tkill", "RaiseException", "RtlRaiseException", "KiUserExceptionDispatcher", "KiUserExceptionDispatch",
 		"runtime.raise", "runtime.raiseproc", "runtime.dieFromSignal", "runtime.crash", "runtime.sigfwdgo", "runtime.tgkill",
+		"_Unwind_Backtrace", "backtrace", "__backtrace", // which glibc printed before it aborted
 		"runtime.sighandler", "runtime.sigtrampgo", "runtime.sigtramp", "runtime.sigreturn*", "runtime.sigsend",
 	}},
 	{aborted, []string{

@@ -138,7 +138,7 @@ func cName(n string) string {
 		return unless(n, strings.TrimLeft(n, "_"))
 	}
 	s := strings.TrimPrefix(strings.TrimLeft(n, "_"), "IO_")
-	s = strings.TrimPrefix(s, "new_")
+	s = strings.TrimPrefix(strings.TrimPrefix(s, "libc_"), "new_")
 	s = cutProcessor(s)
 	for _, suffix := range reservedSuffixes {
 		s = strings.TrimSuffix(s, suffix)

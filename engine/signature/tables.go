@@ -56,11 +56,8 @@ var reservedSuffixes = []string{"_nocancel", "_internal", "_impl", "_time64", "_
 
 // aliases are functions that are one, or that one function does the work of.
 var aliases = map[string]string{
-	"libc_malloc": "malloc", "libc_calloc": "calloc", "libc_realloc": "realloc", "libc_free": "free", "cfree": "free",
-	"__libc_malloc": "malloc", "__libc_calloc": "calloc", "__libc_realloc": "realloc", "__libc_free": "free",
-	"libc_memalign": "memalign", "libc_start_call_main": "libc_start_main",
-	"memmove": "memcpy", "mempcpy": "memcpy", "gsignal": "raise", "libc_open64": "open", "libc_open": "open", "open64": "open",
-	"libc_read": "read", "libc_write": "write", "libc_pause": "pause", "libc_recv": "recv", "libc_send": "send",
+	"cfree": "free", "memmove": "memcpy", "mempcpy": "memcpy", "gsignal": "raise",
+	"open64": "open", "pread64": "pread", "pwrite64": "pwrite", "lseek64": "lseek", "fopen64": "fopen",
 }
 
 // goWrappers are functions that Go's compiler makes, with a number each.
