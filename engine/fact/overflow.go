@@ -11,7 +11,7 @@ import (
 const overflowText = "stack overflow: "
 
 // IsStackOverflow says whether what Of says is that a stack overflowed.
-func IsStackOverflow(text string) bool { return strings.HasPrefix(text, overflowText) }
+func IsStackOverflow(text string) bool { return strings.HasPrefix(text, "stack overflow") }
 
 // overflow explains a fault right below a stack: its guard page, or its limit.
 func (c *crash) overflow() string {
