@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -61,6 +62,16 @@ func put(t *testing.T, dir, name string, data []byte) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// readFile is the bytes of a file.
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // otherID is a debug file whose build ID is another one.
@@ -140,6 +151,60 @@ func TestDebugFilesThatCannotBeUsed(t *testing.T) {
 				t.Errorf("symbolize: status %d\n%s%s", status, stdout, stderr)
 			}
 		})
+	}
+}
+
+// TestDebugFilesThatMayNotBeOpened are unreadable, and why is said. A superuser may open
+// any file: one without that right is taken.
+func TestDebugFilesThatMayNotBeOpened(t *testing.T) {
+	s, dir := strip(t), t.TempDir()
+	path := put(t, dir, s.byID, s.debug)
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"stack", "--in-process", s.core, "--exe", s.exe, "--debug-dir", dir, "--format", "json"}
+	cmd := command(args...)
+	if os.Getuid() == 0 {
+		const rights = "-dac_override,-dac_read_search"
+		cmd.Args = append([]string{"setpriv", "--bounding-set=" + rights, "--inh-caps=" + rights, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = oracle.Tool(t, "setpriv")
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	validateStack(t, args, bytes.NewBuffer(out))
+	var r report.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Modules[0]; m.DebugInfo != "unreadable" || !strings.Contains(m.Problem, path+" was not used: ") || !strings.Contains(m.Problem, "permission denied") {
+		t.Errorf("debug_info %q, problem %q", m.DebugInfo, m.Problem)
+	}
+}
+
+// TestFilesOfModulesThatCannotBeUsed: without the file of a module there is no debug
+// information, and its status says why it was not taken.
+func TestFilesOfModulesThatCannotBeUsed(t *testing.T) {
+	s := strip(t)
+	exe, err := os.ReadFile(s.exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		info string
+		data []byte
+	}{{"mismatch", readFile(t, os.Args[0])}, {"unreadable", exe[:40]}, {"none", nil}} {
+		root := t.TempDir()
+		core := put(t, root, "core", readFile(t, s.core))
+		if c.data != nil {
+			put(t, root, filepath.Base(s.exe), c.data)
+		}
+		for _, m := range stackJSON(t, "--in-process", core, "--sysroot", t.TempDir()).Modules {
+			if filepath.Base(m.Path) == filepath.Base(s.exe) && m.DebugInfo != c.info {
+				t.Errorf("%s: debug_info %q, problem %q", c.info, m.DebugInfo, m.Problem)
+			}
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func TestStackOfALivingProcess(t *testing.T) {
 	}
 	out, _, _ = unwindd(t, "stack", "--format", "json", pid)
 	var report struct {
-		Target struct{ Kind, Path string }
+		Target  struct{ Kind, Path string }
 		Threads []struct{ Frames []struct{ Function string } }
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil {

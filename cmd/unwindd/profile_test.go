@@ -344,13 +344,19 @@ func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
 // describe.
 func closedSchema(t *testing.T, name string) map[string]any {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../docs", name))
-	if err != nil {
-		t.Fatal(err)
+	schema := readSchema(name)
+	if schema == nil {
+		t.Fatalf("docs/%s cannot be read", name)
 	}
+	return schema
+}
+
+// readSchema is closedSchema; it gives nil where there is none.
+func readSchema(name string) map[string]any {
+	b, err := os.ReadFile(filepath.Join("../../docs", name))
 	schema := map[string]any{}
-	if err := json.Unmarshal(b, &schema); err != nil {
-		t.Fatal(err)
+	if err != nil || json.Unmarshal(b, &schema) != nil {
+		return nil
 	}
 	closeSchema(schema)
 	return schema

@@ -149,7 +149,11 @@ func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+	status = cmd.ProcessState.ExitCode()
+	if status == exitDone && isStackJSON(args) {
+		validateStack(t, args, &out)
+	}
+	return out.String(), errs.String(), status
 }
 
 // stackJSON runs `unwindd stack --format json`.

@@ -102,12 +102,12 @@ func (m *Module) AllNames(ctx context.Context, address uint64, isPhysical bool) 
 // (`debug_info` of the output).
 type DebugInfo string
 
-// What came of it. It is "" where nobody looked.
+// What came of it. In an Info it is "" where nobody looked.
 const (
-	DebugInfoFound      DebugInfo = "found"      // in the module's file or in a separate one
-	DebugInfoNone       DebugInfo = "none"       // there is neither
+	DebugInfoFound      DebugInfo = "found"      // in the module's file, in a separate one, or in a symbol file or source module
+	DebugInfoNone       DebugInfo = "none"       // there is none of these
 	DebugInfoMismatch   DebugInfo = "mismatch"   // the file that should have it belongs to another module
-	DebugInfoUnreadable DebugInfo = "unreadable" // it is there and cannot be read
+	DebugInfoUnreadable DebugInfo = "unreadable" // it is there and cannot be opened or read
 )
 
 // Info is what was found out about a module by now.
@@ -175,16 +175,8 @@ func (i *Info) takeSymbols(u *symbolUse) {
 	if i.DebugInfo != "" && i.DebugInfo != DebugInfoNone {
 		return
 	}
-	for _, a := range u.tried {
-		switch a.Kind {
-		case object.Mismatched:
-			i.DebugInfo = DebugInfoMismatch
-		case object.Unreadable:
-			i.DebugInfo = DebugInfoUnreadable
-		default:
-			continue
-		}
-		return
+	if status := statusOf(u.tried); status != DebugInfoNone {
+		i.DebugInfo = status
 	}
 }
 
@@ -206,14 +198,66 @@ func (o *Object) debugInfo() DebugInfo {
 		return ""
 	case o.symbols.Damaged():
 		return DebugInfoUnreadable
-	case o.debug.Object != nil || o.File.HasDebugInfo():
+	case o.debug.Object != nil || o.File.HasDebugInfo() || o.symbols.HasGo() || o.lines.hasLines.Load():
 		return DebugInfoFound
 	}
-	switch unused := o.debug.Unused(); {
-	case len(unused) == 0:
-		return DebugInfoNone
-	case unused[0].Kind == object.Unreadable:
-		return DebugInfoUnreadable
+	return o.withoutDebugInfo(&o.debug)
+}
+
+// withoutDebugInfo says why a file has no debug information, after a search for a
+// separate file found none.
+func (o *Object) withoutDebugInfo(found *object.Found) DebugInfo {
+	if unused := statusOf(found.Unused()); unused != DebugInfoNone {
+		return unused
 	}
-	return DebugInfoMismatch
+	if len(o.File.Sections()) == 0 && len(o.File.Problems()) > 0 {
+		return DebugInfoUnreadable // what would say where it is
+	}
+	return DebugInfoNone
+}
+
+// statusOf is what stands in the way of the first file that is there and was not taken.
+func statusOf(tried []object.Attempt) DebugInfo {
+	for _, a := range tried {
+		switch a.Kind {
+		case object.Mismatched:
+			return DebugInfoMismatch
+		case object.Unreadable:
+			return DebugInfoUnreadable
+		}
+	}
+	return DebugInfoNone
+}
+
+// DebugInfo says where the module's debug information is, or why there is none. Of a
+// module whose rows and names nobody asked for it is found out from the files of this
+// machine alone: no server and no store of symbol files is asked, and nothing is read but
+// what says whose the files are.
+func (m *Module) DebugInfo() DebugInfo {
+	if status := m.Info().DebugInfo; status != "" && (status != DebugInfoNone || m.Code.File != nil) {
+		return status
+	}
+	if m.Code.File == nil {
+		return statusOf(m.Tried)
+	}
+	return m.Code.glance()
+}
+
+// glance is debugInfo of an object that nobody asked.
+func (o *Object) glance() DebugInfo {
+	o.glanceOnce.Do(func() {
+		if o.File.HasDebugInfo() || o.File.Section(".gopclntab") != nil {
+			o.glanced = DebugInfoFound
+			return
+		}
+		finder := o.finder
+		finder.Remote, finder.Symbols = nil, nil
+		found := finder.FindDebug(o.File)
+		o.glanced = o.withoutDebugInfo(&found)
+		if found.Object != nil {
+			o.glanced = DebugInfoFound
+			_ = found.Object.Close()
+		}
+	})
+	return o.glanced
 }

@@ -84,6 +84,9 @@ type Object struct {
 	debug       object.Found
 	debugLaid   *object.Object // the debug file, with the addresses of this object
 
+	glanceOnce sync.Once
+	glanced    DebugInfo // see glance
+
 	symbolFileOnce sync.Once
 	symbolUse      atomic.Pointer[symbolUse] // nil until it was looked for
 

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -64,8 +65,9 @@ type sourceModule struct {
 // lineSource holds what a module knows of its source module. Its parts are made
 // when they are first needed.
 type lineSource struct {
-	once   sync.Once
-	source sourceModule
+	once     sync.Once
+	source   sourceModule
+	hasLines atomic.Bool // source was read, and has lines for code that has none
 
 	positions []sdk.PositionMap // in addresses of the module; set when it is opened
 	functions []string          // of each of positions; "" where it is not known
@@ -211,6 +213,7 @@ func (o *Object) readSourceModule() *sourceModule {
 		if err != nil {
 			problems, o.lines.source = append(problems, err.Error()), sourceModule{}
 		}
+		o.lines.hasLines.Store(o.lines.source.assembly != nil)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		for _, p := range problems {

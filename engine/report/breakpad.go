@@ -84,7 +84,7 @@ type image struct{ base, end uint64 }
 // while they are walked, as in WriteJSON.
 func (s *Stacks) WriteBreakpad(ctx context.Context, w io.Writer, t *engine.Target) error {
 	j := newBreakpadJSON(t)
-	return writeHeld(w, func(w io.Writer) error {
+	return writeHeld(w, "", func(w io.Writer) error {
 		j.indented = indented{output: newOutput(w), depth: 1}
 		j.open("[")
 		for stack := range s.each {

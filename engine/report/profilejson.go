@@ -120,7 +120,7 @@ func (r *Profile) WriteJSON(w io.Writer) error {
 			continue
 		}
 		m := &r.p.Modules[i]
-		out := profileModuleJSON{newModule(m.Module, m.Info), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
+		out := profileModuleJSON{newModule(m.Module, m.Info, m.Info.DebugInfo), m.Kernel, address(m.Start), address(m.End), address(m.Offset)}
 		out.ID = i
 		if err := nextJSON(b, n, out); err != nil {
 			return err

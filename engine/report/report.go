@@ -29,14 +29,19 @@ type Report struct {
 	Globals []Variable `json:"globals,omitempty"`
 }
 
+// StackVersion is the version of the form of a Report (docs/stack.md says what that
+// promises). Another one is given when a member changes its meaning or goes.
+const StackVersion = 1
+
 // Target is what was opened.
 type Target struct {
 	Kind         string   `json:"kind"`
 	Path         string   `json:"path,omitempty"`
 	Signal       int      `json:"signal"`
-	FaultAddress string   `json:"-"` // in the text only
+	FaultAddress string   `json:"fault_address,omitempty"`
 	Crash        *Crash   `json:"crash,omitempty"`
-	Fact         string   `json:"fact,omitempty"` // what happened, in one line; not of NewHead
+	Fact         string   `json:"fact,omitempty"`    // what happened, in one line; not of NewHead
+	Process      *Process `json:"process,omitempty"` // nil where nothing is known of it
 	Problems     []string `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and what was
 	// under way on them; nil of a target without such.
@@ -52,6 +57,24 @@ type Crash struct {
 	Thread    string `json:"thread,omitempty"`    // its ID
 	Requested bool   `json:"requested,omitempty"` // nothing failed: somebody asked for it
 	Assertion string `json:"assertion,omitempty"` // the condition that did not hold
+	// Sender is the process that sent the signal; nil where the kernel did.
+	Sender *Sender `json:"sender,omitempty"`
+}
+
+// Sender is a process that sent a signal. PID is 0 of one in another PID namespace.
+type Sender struct {
+	PID  int32  `json:"pid,omitempty"`
+	User uint32 `json:"uid"`
+}
+
+// Process is what the target says of its process. What it does not say is zero.
+type Process struct {
+	PID        int64   `json:"pid,omitempty"`
+	Command    string  `json:"command,omitempty"` // the command line, perhaps cut
+	Executable string  `json:"executable,omitempty"`
+	User       *uint32 `json:"uid,omitempty"`
+	Time       string  `json:"time,omitempty"`   // when the target was written, as RFC 3339 has it, in UTC
+	Kernel     string  `json:"kernel,omitempty"` // the operating system and its version: "Linux 6.8.0"
 }
 
 // Agent is a device that executes waves.
@@ -297,11 +320,11 @@ type Stopped struct {
 
 func address(a uint64) string { return fmt.Sprintf("0x%x", a) }
 
-func newModule(m *target.Module, info engine.ModuleInfo) Module {
+func newModule(m *target.Module, info engine.ModuleInfo, debug engine.DebugInfo) Module {
 	out := Module{
 		ID: m.ID, Path: m.Path, BuildID: hex.EncodeToString(m.BuildID), Arch: m.Arch,
 		DebugID: m.Symbols.DebugID, CodeID: m.Symbols.CodeID, Version: m.Version,
-		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(info.DebugInfo), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil, isServed: m.Object == nil && info.DebugFile != "" && len(info.Problems) == 1,
+		File: m.File, DebugFile: info.DebugFile, DebugInfo: string(debug), Problem: strings.Join(info.Problems, "; "), Searched: info.Searched, isMissing: m.Object == nil, isServed: m.Object == nil && info.DebugFile != "" && len(info.Problems) == 1,
 		Segments: []Segment{},
 	}
 	for _, s := range m.Segments {

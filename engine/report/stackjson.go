@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -23,7 +24,8 @@ const maxHeld = 4 << 20
 // all were walked. The stacks of most targets are held until then, and stand at the
 // end; where there is more, what is said of the target stands behind them.
 func (s *Stacks) WriteJSON(w io.Writer) error {
-	return writeHeld(w, func(w io.Writer) error {
+	version := fmt.Sprintf(" \"version\": %d,\n", StackVersion)
+	return writeHeld(w, version, func(w io.Writer) error {
 		j := &stackJSON{indented: indented{output: newOutput(w)}, space: s.space, hasLocals: s.hasLocals, source: s.source, codes: s.code, signature: s.Signature}
 		j.depth = 1
 		j.open("[")
@@ -46,9 +48,10 @@ func (s *Stacks) WriteJSON(w io.Writer) error {
 
 // writeHeld writes an object with a list of threads, which are written while they are
 // walked, and with members that are known when they all were: those of head stand
-// before the threads where these can be held, those of tail behind them.
-func writeHeld(w io.Writer, threads func(w io.Writer) error, rest func() (head, tail string, err error)) error {
-	held := &holder{w: w}
+// before the threads where these can be held, those of tail behind them. Those of first
+// are the first in either case.
+func writeHeld(w io.Writer, first string, threads func(w io.Writer) error, rest func() (head, tail string, err error)) error {
+	held := &holder{w: w, first: first}
 	if err := threads(held); err != nil {
 		return err
 	}
@@ -60,7 +63,7 @@ func writeHeld(w io.Writer, threads func(w io.Writer) error, rest func() (head, 
 		_, err = io.WriteString(w, ",\n"+head+tail+"\n}\n")
 		return err
 	}
-	for _, part := range []string{"{\n", head, ",\n" + threadsMember, held.b.String(), tail, "\n}\n"} {
+	for _, part := range []string{"{\n" + first, head, ",\n" + threadsMember, held.b.String(), tail, "\n}\n"} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}
@@ -85,6 +88,7 @@ func headJSON(h Head) (string, error) {
 // A holder keeps the list of threads until it is too much.
 type holder struct {
 	w         io.Writer
+	first     string // members before all others
 	b         bytes.Buffer
 	isWritten bool
 }
@@ -95,7 +99,7 @@ func (h *holder) Write(p []byte) (int, error) {
 	}
 	if !h.isWritten {
 		h.isWritten = true
-		if _, err := io.WriteString(h.w, "{\n"+threadsMember); err != nil {
+		if _, err := io.WriteString(h.w, "{\n"+h.first+threadsMember); err != nil {
 			return 0, err
 		}
 		if _, err := h.w.Write(h.b.Bytes()); err != nil {

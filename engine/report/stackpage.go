@@ -8,7 +8,6 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report/stackpage"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/escape"
 )
 
@@ -296,7 +295,7 @@ func (p *pageText) marked(write func()) []stackpage.Line {
 func (p *pageText) head(globals []Global) *stackpage.About {
 	of := &p.about.Target
 	name := path.Base(of.Path)
-	out := &stackpage.About{Lines: p.take(p.target), Facts: pageFacts(p.about.facts)}
+	out := &stackpage.About{Lines: p.take(p.target), Facts: p.facts()}
 	if why := p.about.why(); why != "" {
 		name += ": " + why
 	}
@@ -354,33 +353,15 @@ func isAfter(m stackpage.Module) int {
 	return 1
 }
 
-// moduleStatus says what a module is read from.
+// moduleStatus says what came of looking for a module's debug information, in the words
+// of the JSON, and where that is not from the module's file.
 func moduleStatus(m *Module) string {
+	status := escape.Text(m.DebugInfo)
 	switch {
 	case m.isServed:
-		return "a symbol file"
+		return status + ", in a symbol file"
 	case m.isMissing:
-		return "no file"
+		return status + ", no file"
 	}
-	return escape.Text(m.DebugInfo)
-}
-
-// pageFacts are what is known of the process and its machine; nil where nothing is.
-func pageFacts(f *target.Facts) []stackpage.Fact {
-	if f == nil {
-		return nil
-	}
-	var list []stackpage.Fact
-	for _, fact := range processFacts {
-		if value := fact.of(f); value != "" {
-			list = append(list, stackpage.Fact{Name: fact.name, Value: escape.Text(value)})
-		}
-	}
-	for _, m := range f.Messages {
-		list = append(list, stackpage.Fact{Name: "message of " + escape.Text(path.Base(m.Module)), Value: escape.Text(m.Text)})
-	}
-	for _, a := range f.Annotations {
-		list = append(list, stackpage.Fact{Name: escape.Text(a.Name), Value: escape.Text(a.Value)})
-	}
-	return list
+	return status
 }

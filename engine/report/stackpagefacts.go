@@ -2,12 +2,92 @@ package report
 
 import (
 	"cmp"
+	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/engine/report/stackpage"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/escape"
 )
+
+// maxPageFacts bounds the facts of one kind on a page: handles, unloaded files.
+const maxPageFacts = 1000
+
+// facts are what is known of the process, its machine and how it ended.
+func (p *pageText) facts() []stackpage.Fact {
+	f := p.about.facts
+	if f == nil {
+		return nil
+	}
+	var list []stackpage.Fact
+	add := func(name, value string) {
+		if value != "" {
+			list = append(list, stackpage.Fact{Name: escape.Text(name), Value: escape.Text(value)})
+		}
+	}
+	for _, fact := range processFacts {
+		value := fact.of(f)
+		if of := p.about.Target.Process; fact.name == "executable" && of != nil {
+			value = of.Executable
+		}
+		add(fact.name, value)
+	}
+	add("signal sent by", sender(f.Crash))
+	for _, m := range f.Messages {
+		add("message of "+path.Base(m.Module), m.Text)
+	}
+	for _, a := range f.Annotations {
+		add(a.Name, a.Value)
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.LastErrors)) {
+		add("last error of thread "+id, f.LastErrors[id])
+	}
+	for _, l := range f.Limits {
+		add(l.Name, limit(l.Soft, l.Unit)+", at most "+limit(l.Hard, l.Unit))
+	}
+	some(add, "unloaded modules", f.Unloaded, func(m *target.UnloadedModule) (string, string) {
+		return "unloaded module", inWords(m.Name, "at", address(m.Base), "to", address(m.Base+m.Size))
+	})
+	some(add, "handles", f.Handles, func(h *target.Handle) (string, string) {
+		return "handle " + address(h.Number), inWords(h.Type, h.Name)
+	})
+	return list
+}
+
+// some adds the first of the facts of a list, and how many more there are.
+func some[T any](add func(name, value string), kind string, list []T, fact func(*T) (name, value string)) {
+	for i := range list {
+		if i == maxPageFacts {
+			add("more "+kind, strconv.Itoa(len(list)-i))
+			return
+		}
+		add(fact(&list[i]))
+	}
+}
+
+// sender is the process that sent a signal; "" where none did.
+func sender(c *target.Crash) string {
+	if c == nil || c.Sender == nil {
+		return ""
+	}
+	user := " of user " + strconv.FormatUint(uint64(c.Sender.User), 10)
+	if c.Sender.ID == 0 {
+		return "a process of another PID namespace," + user
+	}
+	return "process " + strconv.FormatInt(int64(c.Sender.ID), 10) + user
+}
+
+// limit is one of the limits of a resource.
+func limit(n uint64, unit string) string {
+	if n == target.Unlimited {
+		return "unlimited"
+	}
+	return inWords(strconv.FormatUint(n, 10), unit)
+}
 
 // processFacts are what a page says of a process and its machine, each by its name; ""
 // where it is not known.
@@ -18,6 +98,12 @@ var processFacts = []struct {
 	{"process", func(f *target.Facts) string { return positive(f.Process.ID) }},
 	{"command", func(f *target.Facts) string { return f.Process.Command }},
 	{"executable", func(f *target.Facts) string { return f.Process.Executable }},
+	{"user", func(f *target.Facts) string {
+		if f.Process.User == nil {
+			return ""
+		}
+		return strconv.FormatUint(uint64(*f.Process.User), 10)
+	}},
 	{"started", func(f *target.Facts) string { return moment(f.Process.Created) }},
 	{"ended", func(f *target.Facts) string { return moment(f.Process.Kept) }},
 	{"system", func(f *target.Facts) string { return inWords(f.System.OS, f.System.Version, f.System.Build) }},
@@ -29,6 +115,7 @@ var processFacts = []struct {
 	}},
 	{"machine", func(f *target.Facts) string { return inWords(f.System.Arch, f.System.CPU) }},
 	{"processors", func(f *target.Facts) string { return positive(int64(f.System.Processors)) }},
+	{"mappings", func(f *target.Facts) string { return positive(int64(f.Mappings)) }},
 	{"microcode", func(f *target.Facts) string {
 		if !f.System.HasMicrocode {
 			return ""

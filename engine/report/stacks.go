@@ -3,6 +3,8 @@ package report
 import (
 	"io"
 	"iter"
+	"strings"
+	"time"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/target"
@@ -31,17 +33,12 @@ type Stacks struct {
 // Head is what is said of a target beside its stacks. Some of it is found out by
 // walking them.
 type Head struct {
-	Version int      `json:"version"` // StackVersion
 	Target  Target   `json:"target"`
 	Modules []Module `json:"modules"`
 
 	machine uint16        // the ELF machine of the process, whose signals these are
 	facts   *target.Facts // nil: the target says none
 }
-
-// StackVersion is the version of the JSON of stacks. It changes when a member is renamed,
-// removed, or means something else; a member that is new changes nothing.
-const StackVersion = 1
 
 // NewStacks makes the report of stacks of a target, which each yields once. None is
 // asked for before one of the Write methods.
@@ -62,7 +59,6 @@ func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 func NewHead(t *engine.Target) Head {
 	info := t.Info()
 	h := Head{
-		Version: StackVersion,
 		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
 		Modules: []Module{},
 		machine: info.Machine, facts: info.Facts,
@@ -73,12 +69,13 @@ func NewHead(t *engine.Target) Head {
 	}
 	if info.Facts != nil {
 		h.Target.Crash = newCrash(info.Facts.Crash)
+		h.Target.Process = newProcess(info.Facts, t.Modules())
 	}
 	if h.Target.Problems == nil {
 		h.Target.Problems = []string{}
 	}
 	for _, m := range t.Modules() {
-		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m)))
+		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m), t.DebugInfo(m)))
 	}
 	return h
 }
@@ -91,7 +88,48 @@ func newCrash(c *target.Crash) *Crash {
 	if c.HasAddress {
 		out.Address = address(c.Address)
 	}
+	if c.Sender != nil {
+		out.Sender = &Sender{PID: c.Sender.ID, User: c.Sender.User}
+	}
 	return out
+}
+
+// newProcess is what is known of a process; nil where that is nothing.
+func newProcess(f *target.Facts, modules []*target.Module) *Process {
+	p := &f.Process
+	out := Process{PID: max(p.ID, 0), Command: p.Command, Executable: executableOf(p, modules), User: p.User}
+	if !p.Kept.IsZero() {
+		out.Time = p.Kept.UTC().Format(time.RFC3339)
+	}
+	if f.System.Version != "" {
+		out.Kernel = inWords(f.System.OS, f.System.Version)
+	}
+	if out == (Process{}) {
+		return nil
+	}
+	return &out
+}
+
+// executableOf is the path of a process's executable. A core has 15 characters of a name
+// that the program may have changed; the module that the process began in tells more.
+func executableOf(p *target.Process, modules []*target.Module) string {
+	if strings.ContainsAny(p.Executable, `/\`) {
+		return p.Executable
+	}
+	for _, m := range modules {
+		if m.Path == "" || p.Main == 0 {
+			continue
+		}
+		for i := range m.Segments {
+			if s := &m.Segments[i]; p.Main-s.Start < s.Size {
+				return m.Path
+			}
+		}
+		if p.Main-m.Base < m.Size {
+			return m.Path
+		}
+	}
+	return p.Executable
 }
 
 // WriteText writes the stacks for people. Equal stacks are folded into one, the

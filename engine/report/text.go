@@ -583,6 +583,9 @@ func (t *text) module(m *Module, all bool) {
 	if all && m.DebugFile != "" {
 		t.printf(" %s", t.faint("debug file "+m.DebugFile))
 	}
+	if all {
+		t.printf(" %s", t.faint("debug info "+m.DebugInfo))
+	}
 	t.printf("\n")
 	if m.Problem != "" {
 		t.printf("    %s %s\n", t.warn("problem:"), m.Problem)

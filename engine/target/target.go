@@ -153,6 +153,7 @@ type Module struct {
 	// File is where Object was read from; "" for memory.
 	File     string
 	Problem  string
+	Tried    []object.Attempt // files that were looked at for Object and not taken
 	Segments []Segment
 	// Companion reads what the target keeps beside the code object, under the same
 	// name but for what follows the last dot: suffix, with its dot. The path is for

@@ -257,15 +257,35 @@ func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) strin
 
 // ModuleInfo says what is known of a module of the process by now.
 func (p *Process) ModuleInfo(m *target.Module) code.Info {
+	if loaded := p.moduleOf(m); loaded != nil {
+		return loaded.Info()
+	}
+	return code.Info{}
+}
+
+// DebugInfo says where the debug information of a module of the process is, or why there
+// is none; see code.Module.DebugInfo.
+func (p *Process) DebugInfo(m *target.Module) code.DebugInfo {
+	if loaded := p.moduleOf(m); loaded != nil {
+		return loaded.DebugInfo()
+	}
+	return code.DebugInfoNone
+}
+
+// moduleOf is a module of the target with its code; nil where it is not of the process.
+func (p *Process) moduleOf(m *target.Module) *code.Module {
 	p.loading.Lock()
 	all := p.all
 	p.loading.Unlock()
+	if m.ID < len(all) && all[m.ID].Module == m {
+		return all[m.ID]
+	}
 	for _, loaded := range all {
 		if loaded.Module == m {
-			return loaded.Info()
+			return loaded
 		}
 	}
-	return code.Info{}
+	return nil
 }
 
 // CodeObject is the code object of a module of the process, as it is in its file; nil

@@ -126,6 +126,9 @@ func (r *Resolver) openGo() *gopclntab.Table {
 	return t
 }
 
+// HasGo says whether a table of Go's runtime is there, which has names and lines.
+func (r *Resolver) HasGo() bool { return r.golang() != nil }
+
 // Note keeps an error among the Problems, once; nil is none. It is for errors of
 // DWARF that somebody asks directly.
 func (r *Resolver) Note(err error) {

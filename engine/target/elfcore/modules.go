@@ -169,7 +169,7 @@ func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
 		return object.Found{Problem: reason, Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: object.ErrNotELF.Error(), Kind: object.Unreadable})}
 	}
 	if reason := c.foreign(found.Object); reason != "" {
-		return object.Found{Problem: fmt.Sprintf("%s was not used: %s", found.Path, reason), Tried: found.Tried}
+		return object.Found{Problem: fmt.Sprintf("%s was not used: %s", found.Path, reason), Tried: append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})}
 	}
 	return found
 }
@@ -204,6 +204,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		Object:   found.Object,
 		File:     found.Path,
 		Problem:  found.Problem,
+		Tried:    found.Tried,
 		Segments: m.segments(im),
 	}
 	if found.Object != nil && !found.Checked && im.headers != nil {
@@ -218,6 +219,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		case reason != "":
 			mod.Object = nil
 			mod.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
+			mod.Tried = append(slices.Clone(found.Tried), object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})
 		case noted:
 			mod.BuildID, mod.Problem = id, ""
 		default:
@@ -675,11 +677,13 @@ func (m *modules) addFromLinks() {
 					continue
 				}
 				found.Problem = fmt.Sprintf("%s: build ID is %x, expected %x", found.Path, o.BuildID(), im.buildID)
+				found.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: found.Problem, Kind: object.Mismatched})
 			} else {
 				found.Problem = fmt.Sprintf("%s was not used: its PT_DYNAMIC would not be at address %#x, where it was loaded", found.Path, l.dynamic)
+				found.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: found.Problem, Kind: object.Mismatched})
 			}
 		}
-		m.register(&target.Module{Path: name, Problem: found.Problem})
+		m.register(&target.Module{Path: name, Problem: found.Problem, Tried: found.Tried})
 	}
 }
 

@@ -25,10 +25,11 @@ func (t *Target) addModules() {
 		}
 		isExeUsed = isExeUsed || i == 0
 		found := t.find(of, m, i == 0)
-		m.Object, m.File, m.Problem = found.Object, found.Path, found.Problem
+		m.Object, m.File, m.Problem, m.Tried = found.Object, found.Path, found.Problem, found.Tried
 		if m.Object != nil {
 			if reason := t.otherCode(m.Object); reason != "" {
 				m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
+				m.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})
 				_ = m.Object.Close()
 				m.Object = nil
 			} else if id := m.Object.BuildID(); found.Checked && len(id) > len(m.BuildID) && m.Object.IsELF() {

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// isStackJSON says whether a command line asks for the JSON of stacks on standard output.
+func isStackJSON(args []string) bool {
+	i := slices.Index(args, "--format")
+	return len(args) > 0 && args[0] == "stack" && i > 0 && i+1 < len(args) && args[i+1] == "json" &&
+		!slices.Contains(args, "-o") && !slices.Contains(args, "--help")
+}
+
+// stackSchema is docs/stack.schema.json, closed: a member that it does not describe is an
+// error.
+var stackSchema = sync.OnceValue(func() map[string]any { return readSchema("stack.schema.json") })
+
+// validateStack holds the JSON of stacks, a document for each target, against the schema.
+func validateStack(t *testing.T, args []string, out *bytes.Buffer) {
+	t.Helper()
+	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; {
+		var report any
+		if err := d.Decode(&report); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Errorf("%v: %v", args, err)
+			return
+		}
+		for i, wrong := range checkSchema(stackSchema(), "stack", report, stackSchema()) {
+			if i == 10 {
+				return
+			}
+			t.Errorf("%v: %s", args, wrong)
+		}
+	}
+}
+
+// TestSchemaRefusesWhatItDoesNotDescribe: without this the other tests show nothing.
+func TestSchemaRefusesWhatItDoesNotDescribe(t *testing.T) {
+	const good = `{"version":1,"target":{"kind":"snapshot","signal":0,"problems":[]},"modules":[{"id":0,"path":"x","debug_info":"none","segments":[]}],"threads":[]}`
+	for _, c := range []struct{ old, new, says string }{
+		{"", "", ""},
+		{`"version":1,`, ``, "stack: has no version"},
+		{`"version":1`, `"version":2`, "stack.version: 2 is not 1"},
+		{`"threads"`, `"more":1,"threads"`, "stack: has the member more"},
+		{`"path":"x"`, `"path":"x","more":1`, "stack.modules[0]: has the member more"},
+		{`"debug_info":"none",`, ``, "stack.modules[0]: has no debug_info"},
+		{`"none"`, `"lost"`, "stack.modules[0].debug_info: lost is not in"},
+		{`"signal":0`, `"signal":0,"process":{"pid":0}`, "stack.target.process.pid: 0 is less"},
+	} {
+		var report any
+		if err := json.Unmarshal([]byte(strings.Replace(good, c.old, c.new, 1)), &report); err != nil {
+			t.Fatal(err)
+		}
+		wrong := strings.Join(checkSchema(stackSchema(), "stack", report, stackSchema()), "; ")
+		if wrong != c.says && (c.says == "" || !strings.Contains(wrong, c.says)) {
+			t.Errorf("%s: %q, expected %q", c.new, wrong, c.says)
+		}
+	}
+}
+
+// TestVersionIsFirst of what a reader meets.
+func TestVersionIsFirst(t *testing.T) {
+	out, stderr, status := unwindd(t, "stack", "--format", "json", serverCore)
+	if status != exitDone || !strings.HasPrefix(out, "{\n \"version\": 1,\n ") {
+		t.Errorf("status %d: %s%.80s", status, stderr, out)
+	}
+}
