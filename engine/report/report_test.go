@@ -140,7 +140,7 @@ func TestJSONHasTheMembersOfTheContract(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]any{
-		"kind": "elf-core", "path": "core", "signal": 11.0, "problems": []any{"core: cut at 4096 bytes"},
+		"kind": "elf-core", "path": "core", "signal": 11.0, "fault_address": "0x0", "problems": []any{"core: cut at 4096 bytes"},
 	}, got["target"]); diff != "" {
 		t.Error(diff)
 	}
