@@ -161,6 +161,9 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if isOne := len(targets) == 1 && targets[0].folder == ""; f.format == "html" && !isOne {
+		return usageError{errors.New("--format html: expected one target, of which the page is")}
+	}
 	plugins, err := f.plugins()
 	if err != nil {
 		return err

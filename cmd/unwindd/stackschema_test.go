@@ -73,3 +73,13 @@ func TestVersionIsFirst(t *testing.T) {
 		t.Errorf("status %d: %s%.80s", status, stderr, out)
 	}
 }
+
+// TestPageIsOfOneTarget: two pages behind one another would be none.
+func TestPageIsOfOneTarget(t *testing.T) {
+	for _, targets := range [][]string{{serverCore, serverCore}, {crashDir}} {
+		out, stderr, status := unwindd(t, append([]string{"stack", "--format", "html"}, targets...)...)
+		if status != exitUsage || out != "" || !strings.Contains(stderr, "--format html: expected one target") {
+			t.Errorf("%v: status %d: %s%.80s", targets, status, stderr, out)
+		}
+	}
+}
