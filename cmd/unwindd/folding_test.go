@@ -46,3 +46,35 @@ func TestCrashedThreadsAndInnermostFramesAlone(t *testing.T) {
 		t.Errorf("status %d, %s", status, stderr)
 	}
 }
+
+// TestRecursionsOfEachKind are folded in the text, and JSON has every frame of them, as it
+// says where they are.
+func TestRecursionsOfEachKind(t *testing.T) {
+	core := recursionsCore(t)
+	out, _, _ := unwindd(t, "stack", core)
+	mustSay(t, out, "the 2 frames of the cycle odd < even repeat ", "cycle between < twice repeat ", "of the cycle outer < (inner repeated) repeat ")
+	th := stackJSON(t, core).Threads[0]
+	if len(th.Cycles) < 3 {
+		t.Fatalf("cycles %v", th.Cycles)
+	}
+	for _, c := range th.Cycles {
+		if c.Frames == 0 || c.Last-c.First+1 != c.Frames*c.Times {
+			t.Errorf("cycle %+v", c)
+			continue
+		}
+		for i := c.First; i+c.Frames <= c.Last; i++ {
+			if a, b := th.Frames[i].Function, th.Frames[i+c.Frames].Function; a != b {
+				t.Errorf("cycle %+v: frame %d is of %s, one time round later %s", c, i, a, b)
+			}
+		}
+	}
+	cut := stackJSON(t, core, "--max-frames", "50", "--locals").Threads[0]
+	if len(cut.LeftOut) != 1 || cut.LeftOut[0].Frames == 0 || cut.Frames[len(cut.Frames)-1].Function != "_start" {
+		t.Errorf("left out %v, %d frames", cut.LeftOut, len(cut.Frames))
+	}
+	for _, f := range cut.Frames {
+		if f.Function == "outer" && (f.Locals == nil || len(*f.Locals) != 1) {
+			t.Errorf("frame %d: locals %v", f.Index, f.Locals)
+		}
+	}
+}

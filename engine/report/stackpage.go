@@ -59,7 +59,7 @@ type pageText struct {
 func newPageText(s *Stacks, o TextOptions) *pageText {
 	p := &pageText{values: maxPageValues}
 	p.text = text{
-		framed: map[int]bool{}, hasOneLane: o.OneLane, isVerbose: o.Verbose, paint: piecePaint(),
+		framed: map[int]bool{}, hasOneLane: o.OneLane, noFold: o.NoFold, isVerbose: o.Verbose, paint: piecePaint(),
 		space: s.space, source: s.source, codes: s.code,
 	}
 	p.Printer = NewPrinter(&p.written)
@@ -202,7 +202,7 @@ func (p *pageText) chain(frames []engine.Frame, gap *engine.Gap, index, width in
 			return next
 		},
 		note: func(text string) {
-			line := p.takeLine(func() { p.printf("%s\n", p.paint.faint(text)) })
+			line := p.takeLine(func() { p.printf("  %s\n", p.paint.faint(text)) })
 			list = append(list, stackpage.Frame{Note: line})
 		},
 	}
