@@ -1,7 +1,8 @@
 // Command live takes the stacks of living programs that Debian ships by unwindd, by gdb and
 // by eu-stack, and compares them, PC by PC, thread by thread. One that moved is looked at
-// again. It needs to be allowed to stop processes. With -n it says how many processes there
-// are, and with -v every difference.
+// again. Before that it takes the stacks of processes that start, execute and end, and kills
+// unwindd while it copies: nobody may be left stopped. It needs to be allowed to stop
+// processes.
 package main
 
 import (
@@ -23,8 +24,10 @@ import (
 func main() {
 	count := flag.Int("n", 200, "compare `N` processes")
 	verbose := flag.Bool("v", false, "print the stacks that differ")
+	starts := flag.Int("starts", 1000, "take the stacks of `N` processes that start and end")
+	killed := flag.Int("kills", 200, "kill unwindd `N` times while it stops a process")
 	flag.Parse()
-	if err := run(*count, *verbose); err != nil {
+	if err := run(*count, *starts, *killed, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "live:", err)
 		os.Exit(1)
 	}
@@ -33,7 +36,7 @@ func main() {
 // stacks are the PCs of threads, innermost first.
 type stacks map[string][]uint64
 
-func run(count int, verbose bool) error {
+func run(count, starts, killed int, verbose bool) error {
 	dir, err := os.MkdirTemp("", "live-")
 	if err != nil {
 		return err
@@ -44,6 +47,12 @@ func run(count int, verbose bool) error {
 		if unwindd, err = cost.Build(dir); err != nil {
 			return err
 		}
+	}
+	if err := churn(unwindd, starts); err != nil {
+		return err
+	}
+	if err := kills(unwindd, killed); err != nil {
+		return err
 	}
 	c := &comparison{unwindd: unwindd, verbose: verbose, classes: map[string]int{}}
 	for _, p := range programs(dir, count) {

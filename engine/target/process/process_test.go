@@ -216,9 +216,15 @@ func TestMemoryThatWasNotCopiedIsNotKnown(t *testing.T) {
 	t.Error("the process has no heap")
 }
 
-func TestTheStackThatAHandlerInterruptedIsCopied(t *testing.T) {
+func TestTheStackThatWasLeftForAnotherIsCopied(t *testing.T) {
 	program, _ := victim(t)
-	cmd := start(t, exec.Command(program, "handler"), true)
+	for _, mode := range []string{"handler", "coroutine"} {
+		t.Run(mode, func(t *testing.T) { testLeftStack(t, exec.Command(program, mode)) })
+	}
+}
+
+func testLeftStack(t *testing.T, cmd *exec.Cmd) {
+	cmd = start(t, cmd, true)
 	p := openOne(t, cmd.Process.Pid)
 	th := p.Threads()[0]
 	d, _ := x86_64.New().Describe(context.Background())
@@ -233,11 +239,11 @@ func TestTheStackThatAHandlerInterruptedIsCopied(t *testing.T) {
 	}
 	i := slices.IndexFunc(list, func(m mapping) bool { return m.path == "[stack]" })
 	if i < 0 || find(list, sp) == &list[i] {
-		t.Fatalf("the handler executes at %#x, on no stack of its own", sp)
+		t.Fatalf("the thread executes at %#x, on no stack of its own", sp)
 	}
 	var word [8]byte
 	if _, err := p.ReadMemory(locexpr.DefaultSpace, list[i].end-64, word[:]); err != nil {
-		t.Errorf("the end of the interrupted stack: %v", err)
+		t.Errorf("the end of the first stack: %v", err)
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 // copyStacks copies the stacks of threads with these stack pointers, and those that handlers
 // on them interrupted.
 func (c *copied) copyStacks(pointers []uint64) {
+	defer c.copyFirstStack()
 	at, known := interruptedAt[elf.Machine(c.machine.elf)]
 	for nested := 0; len(pointers) > 0 && nested <= maxNested; nested++ {
 		first := len(c.pieces)
@@ -44,6 +45,18 @@ func (c *copied) copyStacks(pointers []uint64) {
 		}
 		// One that is copied already is of a thread that executes there.
 		pointers = slices.DeleteFunc(interrupted, c.isCopied)
+	}
+}
+
+// copyFirstStack copies the end of the stack that the kernel made where no thread executes on
+// it: the first thread left it for one that a runtime made, and its callers are there.
+func (c *copied) copyFirstStack() {
+	for i := range c.maps {
+		m := &c.maps[i]
+		if m.path != "[stack]" || slices.ContainsFunc(c.pieces, func(p piece) bool { return p.address >= m.start && p.address < m.end }) {
+			continue
+		}
+		c.copy(m.end-min(m.end-m.start, maxPart), m.end)
 	}
 }
 

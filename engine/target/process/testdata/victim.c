@@ -6,6 +6,7 @@
  *   exec N       a thread executes this program again and again, at most N times
  *   leader       the first thread ends, another one waits
  *   handler      it waits in a signal handler on a stack of its own
+ *   coroutine    the only thread waits on a stack that the program made
  *   call FILE    it waits in wait_in_library of a shared object, which is deleted meanwhile
  *
  * gcc -g -O1 -fno-optimize-sibling-calls -pthread -o victim victim.c -ldl
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
@@ -69,6 +71,8 @@ static int NOINLINE deep(long n) {
 
 static void on_signal(int number) { sink = number; ready(); wait_middle(); sink++; }
 
+static void coroutine(void) { ready(); wait_middle(); sink++; }
+
 static void NOINLINE raise_it(void) { raise(SIGUSR1); sink++; }
 
 int main(int argc, char **argv) {
@@ -110,6 +114,15 @@ int main(int argc, char **argv) {
 		sigaltstack(&ss, NULL);
 		sigaction(SIGUSR1, &sa, NULL);
 		raise_it();
+	} else if (!strcmp(mode, "coroutine")) {
+		static char room[65536];
+		static ucontext_t here, there;
+		getcontext(&there);
+		there.uc_stack.ss_sp = room;
+		there.uc_stack.ss_size = sizeof room;
+		there.uc_link = &here;
+		makecontext(&there, coroutine, 0);
+		swapcontext(&here, &there);
 	} else if (!strcmp(mode, "call")) {
 		void *library = dlopen(argv[2], RTLD_NOW);
 		void (*f)(void) = library ? (void (*)(void))dlsym(library, "wait_in_library") : NULL;
