@@ -28,7 +28,7 @@ func newSnapshot(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot TARGET -o FILE",
 		Short: "Write what the stacks of a target need into a small file",
-		Long: `Write a snapshot of a core, a minidump or a snapshot: threads with their registers, the
+		Long: `Write a snapshot of a core, a minidump, a living process or a snapshot: threads with their registers, the
 build IDs and places of the code that was loaded, and as much memory as the
 stacks need. 'unwindd stack' prints the same stacks from it, where it finds the
 files of the code. Those of the target are looked up as 'unwindd stack' does.
@@ -38,6 +38,7 @@ core names the files that its process had mapped, and may name any file of this
 machine: what is of a file whose build ID the core's own memory does not state is
 left out, and said, unless --any-file asks for it.`,
 		Example: `  unwindd snapshot core -o crash.snapshot
+  unwindd snapshot 4711 -o now.snapshot
   unwindd snapshot core --files -o crash.snapshot`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },

@@ -53,13 +53,17 @@ func newStack(g *globals) *cobra.Command {
 	f := &stackFlags{globals: g}
 	cmd := &cobra.Command{
 		Use:   "stack TARGET... [EXECUTABLE]",
-		Short: "Print the stacks of cores, minidumps and snapshots",
+		Short: "Print the stacks of cores, minidumps, snapshots and living processes",
 		Long: `Print the stack of every thread of a core, a minidump or a snapshot, innermost
 frame first.
 
 The files that were loaded are looked up under --sysroot, and in the target's own
 folder; a file is used only when its build ID is the one in the target. Symbol files
 of Breakpad do in their place, where --symbols says which stores have them.
+
+The ID of a living process is a target, too: its threads are stopped while their
+registers and stacks are copied, and -v says how long. What is on its heap is not
+known.
 
 A target may be packed by gzip, xz, zstd or lz4, or be in a report of apport. A folder
 stands for the targets in it, - for standard input. An executable beside targets is
@@ -72,6 +76,7 @@ of a wave do in each frame.`,
   unwindd stack core ./server --thread 4711
   unwindd stack core.zst /var/lib/systemd/coredump
   zcat core.gz | unwindd stack -
+  unwindd stack 4711
   unwindd stack crash.dmp --symbols https://symbols.example.org
   unwindd stack --thread w0 --lane 5 crash.snapshot
   unwindd stack core --crashed --top 10
