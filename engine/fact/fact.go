@@ -261,6 +261,9 @@ func (c *crash) through(a *sdk.Access) string {
 	}
 	text := " through " + c.registerName(a.Base)
 	if name := c.variableIn(a.Base); name != "" {
+		if member := c.frames[0].MemberAt(name, a.Displacement); member != "" && a.Index == sdk.NoRegister {
+			name += "->" + member
+		}
 		text += " (" + name + ")"
 	}
 	if a.Index != sdk.NoRegister {

@@ -27,9 +27,10 @@ var programs = map[string][]string{
 // crashes are what each kind of crash must say. ADDRESS stands for a number of six digits
 // or more that is not always the same, PROCESS and USER for IDs.
 var crashes = []struct{ program, kind, want string }{
-	{"crash.c", "null_read", "null pointer: reads 4 bytes at 0x18 through rdi (it) in member"},
-	{"crash.c", "null_write", "null pointer: writes 4 bytes at 0x18 through rdi (it) in set_member"},
-	{"crash.c", "null_update", "null pointer: reads and writes 4 bytes at 0x18 through rdi (it) in add_member"},
+	{"crash.c", "null_read", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member"},
+	{"crash.c", "null_write", "null pointer: writes 4 bytes at 0x18 through rdi (it->value) in set_member"},
+	{"crash.c", "null_update", "null pointer: reads and writes 4 bytes at 0x18 through rdi (it->value) in add_member"},
+	{"crash.c", "null_deep", "null pointer: reads 1 byte at 0x35 through rdi (o->items[1].head[5]) in deep_member"},
 	{"crash.c", "null_index", "null pointer: reads 4 bytes at 0x14 through rdi (list) and rsi = 0x5 in element"},
 	{"crash.c", "null_string", "null pointer: reads SIZE at 0x0 through rdi in strlen, called from null_string"},
 	{"crash.c", "null_copy", "null pointer: writes 8 bytes at 0x0 through rax (__dest) in memcpy, called from null_copy"},
@@ -59,7 +60,7 @@ var crashes = []struct{ program, kind, want string }{
 	{"crash.c", "bad_opcode", "illegal instruction: 0f 04 48 8b in bad_opcode"},
 	{"crash.c", "misaligned", "address that is not a multiple of 16: writes 16 bytes at ADDRESS through rax in misaligned"},
 	{"crash.c", "aborted", "abort() was called in main"},
-	{"crash.c", "assertion", "assertion failed: program: crash.c:97: assertion: Assertion `one == 2 && \"numbers\"' failed."},
+	{"crash.c", "assertion", "assertion failed: program: crash.c:100: assertion: Assertion `one == 2 && \"numbers\"' failed."},
 	{"crash.c", "double_free", "heap corruption: free(): double free detected in tcache 2 in double_free"},
 	{"crash.c", "heap", "heap corruption: malloc(): corrupted top size in heap"},
 	{"crash.c", "bad_free", "heap corruption: free(): invalid pointer in bad_free"},

@@ -28,6 +28,8 @@ volatile uintptr_t wild;
 NOINLINE int member(struct item *it) { return it->value; }
 NOINLINE void set_member(struct item *it) { it->value = 7; }
 NOINLINE void add_member(struct item *it) { it->value++; }
+struct order { int id; struct item items[4]; };
+NOINLINE int deep_member(struct order *o) { return o->items[1].head[5]; }
 NOINLINE int element(int *list, long i) { return list[i]; }
 NOINLINE int through(int *p) { return *p; }
 NOINLINE void set(char *p) { *p = 1; }
@@ -35,6 +37,7 @@ NOINLINE void set(char *p) { *p = 1; }
 static void null_read(void) { sink = member(nothing); }
 static void null_write(void) { set_member(nothing); }
 static void null_update(void) { add_member(nothing); }
+static void null_deep(void) { sink = deep_member((struct order *)nothing); }
 static void null_index(void) { sink = element((int *)nothing, 5 + zero); }
 static void null_string(void) { sink = (int)strlen((char *)nothing); }
 static void null_copy(void) { memcpy((char *)nothing + zero, "some bytes that are copied", 26); }
@@ -150,7 +153,7 @@ static void file_size(void)
 
 static const struct { const char *name; void (*fail)(void); } kinds[] = {
 #define KIND(f) {#f, f},
-	KIND(null_read) KIND(null_write) KIND(null_update) KIND(null_index) KIND(null_string) KIND(null_copy)
+	KIND(null_read) KIND(null_write) KIND(null_update) KIND(null_index) KIND(null_deep) KIND(null_string) KIND(null_copy)
 	KIND(freed) KIND(behind) KIND(guard) KIND(constant) KIND(code_write) KIND(not_canonical) KIND(flipped) KIND(flipped_low)
 	KIND(text) KIND(pattern) KIND(overflow) KIND(overflow_thread) KIND(overflow_array) KIND(call_null) KIND(call_data)
 	KIND(call_wild) KIND(call_not_canonical) KIND(smashed) KIND(divide) KIND(quotient) KIND(undefined) KIND(privileged)

@@ -1,0 +1,138 @@
+package walk
+
+import (
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// maxMemberDepth is how deep a member may lie in members of members.
+const maxMemberDepth = 8
+
+// MemberAt names the member of what a variable of the frame points to that has a byte at
+// an offset: "value", "head.next", "list[3].name"; "" where the variable is no pointer to
+// a structure, several have its name, or nothing is there.
+func (a Activation) MemberAt(variable string, offset int64) (path string) {
+	_ = object.Guard(func() error { // what cannot be read has no name
+		if a.frame.module == nil || offset < 0 {
+			return nil
+		}
+		scope := a.frame.module.Code.Variables(a.frame.lookup)
+		if scope == nil {
+			return nil
+		}
+		var of *dwarf.Type
+		for i := range scope.List {
+			if v := &scope.List[i]; v.Name == variable && !v.IsShadowed {
+				if of != nil {
+					return nil
+				}
+				of = v.Type
+			}
+		}
+		path = memberAt(pointee(of), uint64(offset), maxMemberDepth)
+		if path != "" && path[0] == '.' {
+			path = path[1:]
+		}
+		return nil
+	})
+	return path
+}
+
+// pointee is the type that a pointer or a reference points to; nil of other types.
+func pointee(t *dwarf.Type) *dwarf.Type {
+	if t = plain(t); t == nil {
+		return nil
+	}
+	switch t.Kind {
+	case dwarf.KindPointer, dwarf.KindReference, dwarf.KindRvalueReference:
+		of, err := t.Element()
+		if err != nil {
+			return nil
+		}
+		return plain(of)
+	}
+	return nil
+}
+
+// plain is a type without its names, as it is defined; nil where that cannot be read.
+func plain(t *dwarf.Type) *dwarf.Type {
+	if t == nil {
+		return nil
+	}
+	p, err := t.Plain()
+	if err != nil {
+		return nil
+	}
+	return p.Complete()
+}
+
+// memberAt is the path of the innermost member that has a byte at an offset, with the dot
+// or bracket that begins it. Of a union it is the first one.
+func memberAt(t *dwarf.Type, offset uint64, depth int) string {
+	if t == nil || depth == 0 {
+		return ""
+	}
+	switch t.Kind {
+	case dwarf.KindArray:
+		if dimensions, err := t.Dimensions(); err != nil || len(dimensions) != 1 {
+			return ""
+		}
+		of, err := t.Element()
+		if of = plain(of); err != nil || of == nil || !of.IsSized || of.Size == 0 {
+			return ""
+		}
+		return "[" + strconv.FormatUint(offset/of.Size, 10) + "]" + memberAt(of, offset%of.Size, depth-1)
+	case dwarf.KindStructure, dwarf.KindUnion:
+	default:
+		return ""
+	}
+	parts, err := t.Parts()
+	if err != nil {
+		return ""
+	}
+	for i := range parts.Members {
+		m := &parts.Members[i]
+		of := plain(m.Type)
+		begin := uint64(m.Bits) / 8 //nolint:gosec // checked below
+		if m.At != nil || m.Bits < 0 || of == nil || offset < begin || offset-begin >= max(sizeOf(of), 1) {
+			continue
+		}
+		switch {
+		case m.Role == dwarf.BaseClass:
+			if path := memberAt(of, offset-begin, depth-1); path != "" {
+				return path
+			}
+		case m.Role == dwarf.DataMember:
+			name := ""
+			if m.Name != "" {
+				name = "." + m.Name
+			}
+			return name + memberAt(of, offset-begin, depth-1)
+		}
+	}
+	return ""
+}
+
+// sizeOf is the size of a type in bytes; of an array of one dimension, which may not say
+// it, that of its elements; 0 where it is not known.
+func sizeOf(t *dwarf.Type) uint64 {
+	if t.IsSized || t.Kind != dwarf.KindArray {
+		return t.Size
+	}
+	of, err := t.Element()
+	dimensions, problem := t.Dimensions()
+	if of = plain(of); err != nil || problem != nil || of == nil || len(dimensions) != 1 {
+		return 0
+	}
+	d := &dimensions[0]
+	count := d.Count.Value
+	if !d.Count.IsKnown && d.Upper.IsKnown {
+		count = d.Upper.Value - d.Lower.Value + 1
+	}
+	if count <= 0 || count > 1<<31 || of.Size > 1<<31 {
+		return 0
+	}
+	return of.Size * uint64(count)
+}
