@@ -28,7 +28,7 @@ func Of(ctx context.Context, p *walk.Process) string {
 		return text
 	}
 	if text := c.explanation(); text != "" {
-		return oneLine(text)
+		return oneLine(strings.ToValidUTF8(text, "\ufffd"))
 	}
 	return c.kept.Fact
 }

@@ -66,7 +66,7 @@ func TestDumpsOfOthersSayWhatHappened(t *testing.T) {
 	}
 }
 
-func engineOf(t *testing.T) *engine.Engine {
+func engineOf(t testing.TB) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
@@ -154,7 +154,7 @@ func TestExceptionsSayWhatHappened(t *testing.T) {
 	for name, c := range madeCrashes {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "made.dmp")
-			if err := os.WriteFile(path, c.dump(), 0o600); err != nil {
+			if err := os.WriteFile(path, c.dump(""), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if got := factOf(t, e, path); got != c.want {
@@ -164,7 +164,8 @@ func TestExceptionsSayWhatHappened(t *testing.T) {
 	}
 }
 
-func (c *madeCrash) dump() []byte {
+// dump is a dump with the crash, of which the stack begins with a memory.
+func (c *madeCrash) dump(memory string) []byte {
 	b := minidumptest.New(binary.LittleEndian)
 	b.System(9, c.platform)
 	context := make([]byte, 1232)
@@ -174,7 +175,7 @@ func (c *madeCrash) dump() []byte {
 	binary.LittleEndian.PutUint64(context[248:], madeCode)       // rip
 	at := b.Part(context)
 	b.Stream(uint32(minidump.StreamThreadList), uint32(1), uint32(7), uint32(0), uint32(0), uint32(0), uint64(0x7ffd000),
-		uint64(madeStack), b.Part(make([]byte, 0x1000)), at)
+		uint64(madeStack), b.Part(append([]byte(memory), make([]byte, 0x1000-len(memory))...)), at)
 	parameters := make([]uint64, 15)
 	copy(parameters, c.parameters)
 	b.Stream(uint32(minidump.StreamException), uint32(7), uint32(0), c.code, c.flags, uint64(0), c.address,
@@ -204,7 +205,7 @@ func region(b *minidumptest.Builder, base, size uint64, protect, of uint32) []by
 func TestFlipsAreWeighedByRegisters(t *testing.T) {
 	c := madeCrash{platform: linux, code: 11, flags: 0x80, text: "\x8b\x40\x08", rax: madeStack ^ 1<<60}
 	path := filepath.Join(t.TempDir(), "made.dmp")
-	if err := os.WriteFile(path, c.dump(), 0o600); err != nil {
+	if err := os.WriteFile(path, c.dump(""), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	target, err := engineOf(t).Open(path)
