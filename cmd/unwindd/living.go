@@ -45,20 +45,21 @@ const (
 // living process that was made for it.
 type recordingOf struct {
 	path     string
-	process  string // that it is of; "": it is the user's
+	file     *os.File // that was made here, and has no name; nil: it is the user's
+	process  string   // that it is of
 	problems []string
 }
 
 // remove removes a recording that was made here.
 func (r *recordingOf) remove() {
-	if r.process != "" {
-		_ = os.Remove(r.path)
+	if r.file != nil {
+		_ = r.file.Close()
 	}
 }
 
 // describe says in a profile what it is of.
 func (r *recordingOf) describe(p *engine.Profile) {
-	if r.process == "" {
+	if r.file == nil {
 		return
 	}
 	p.Path = r.process
@@ -74,8 +75,9 @@ func (f *profileFlags) record(ctx context.Context, e *engine.Engine, pid int) (r
 	if err != nil {
 		return r, err
 	}
-	defer file.Close()
-	r = recordingOf{path: file.Name(), process: fmt.Sprintf("/proc/%d", pid)}
+	// Nothing is left behind however this process ends.
+	_ = os.Remove(file.Name())
+	r = recordingOf{path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), file: file, process: fmt.Sprintf("/proc/%d", pid)}
 	done, err := e.RecordProcess(ctx, pid, file, engine.RecordOptions{Repeat: f.repeat, Every: f.every, MaxBytes: spareBytes(file)})
 	if err != nil {
 		r.remove()

@@ -73,8 +73,19 @@ func Open(pid int, options Options) (*Target, error) {
 }
 
 // isThere says whether a process has not ended. One that executes another program loses all
-// threads but one, and what was to be read of them.
+// threads but one, and what was to be read of them. While the thread that executes takes the
+// place of the first one, that looks like a process that has ended: so it is asked again.
 func isThere(pid int) bool {
+	for range 5 {
+		if seemsThere(pid) {
+			return true
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
+func seemsThere(pid int) bool {
 	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
 	if err != nil || s.state != 'Z' && s.state != 'X' {
 		return err == nil

@@ -554,7 +554,6 @@ func TestAnotherUsersProcess(t *testing.T) {
 	}
 	program, _ := victim(t)
 	cmd := start(t, exec.Command(program, "threads", "1"), true)
-	other := exec.Command("/proc/self/exe")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -568,7 +567,7 @@ func TestAnotherUsersProcess(t *testing.T) {
 	if err := errors.Join(os.Chmod(dir, 0o755), copyFile(self, filepath.Join(dir, "copier"))); err != nil { //nolint:gosec // another user executes it
 		t.Fatal(err)
 	}
-	other = exec.Command(filepath.Join(dir, "copier"))
+	other := exec.Command(filepath.Join(dir, "copier"))
 	other.Dir = "/"
 	other.Env = append(os.Environ(), asCopier+"="+strconv.Itoa(cmd.Process.Pid))
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -91,7 +91,7 @@ func TestAProcessThatEndsWhileItIsRecorded(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGKILL)
 	}()
 	_, r, _, samples := recordOne(t, cmd.Process.Pid, 1000, 5*time.Millisecond)
-	if r.Moments == 0 || r.Moments == 1000 || len(samples) < 3*r.Moments-2 {
+	if r.Moments == 0 || r.Moments == 1000 || len(samples) < 3*(r.Moments-1) { // it may end while it is stopped
 		t.Errorf("%d moments, %d samples", r.Moments, len(samples))
 	}
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "no such process") {

@@ -112,7 +112,7 @@ func (t *tracer) stop() error {
 		}
 		t.await(fresh)
 	}
-	return fmt.Errorf("process %d: threads start faster than they can be stopped: %d are", t.pid, len(t.threads))
+	return fmt.Errorf("threads start faster than they can be stopped: %d are", len(t.threads))
 }
 
 // seize attaches to the threads that are not known yet, and returns them.
@@ -130,7 +130,7 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 			continue
 		}
 		if len(t.threads) == maxThreads {
-			return nil, fmt.Errorf("process %d: more than %d threads", t.pid, maxThreads)
+			return nil, fmt.Errorf("more than %d threads", maxThreads)
 		}
 		if ok, err := t.seizeThread(id); err != nil {
 			return nil, err
@@ -153,7 +153,10 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 func (t *tracer) seizeThread(id int) (ok bool, err error) {
 	// A thread that ends is refused before it can be seen to have ended, and where another
 	// one calls execve, that has its ID then: so it is asked more than once.
-	for range 3 {
+	for attempt := range 6 {
+		if attempt > 1 {
+			time.Sleep(time.Millisecond)
+		}
 		if err = unix.PtraceSeize(id); err == nil || isGone(err) {
 			return err == nil, nil
 		}
