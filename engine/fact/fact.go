@@ -214,18 +214,17 @@ func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	return address, true
 }
 
-// failing is the access of the instruction that a fault at an address is of, with its
-// address: the one whose bytes or page hold it. The string instructions and those of
+// failing is the access of the instruction that a fault at an address is of: the one whose bytes or page hold it. The string instructions and those of
 // vectors may fail behind the first byte.
-func (c *crash) failing(fault uint64) (found *sdk.Access, address uint64) {
+func (c *crash) failing(fault uint64) *sdk.Access {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
 		at, ok := c.effective(a)
 		if ok && fault-at < uint64(max(a.Size, 1)) {
-			return a, at
+			return a
 		}
 	}
-	return nil, 0
+	return nil
 }
 
 // did says what an access did: "reads 8 bytes at 0x18".

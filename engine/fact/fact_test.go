@@ -202,8 +202,8 @@ var placeholders = []struct {
 
 // normalized is a text with placeholders where the expected one has them.
 func normalized(text, want, dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
 	}
 	text = strings.ReplaceAll(text, dir, "DIR")
 	for _, p := range placeholders {

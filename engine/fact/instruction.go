@@ -39,19 +39,19 @@ func (c *crash) divisor() (uint64, bool) {
 		v, ok := c.register(c.instruction.Register)
 		return v & (1<<bits - 1), ok
 	}
-	for i := range c.instruction.Accesses {
-		a := &c.instruction.Accesses[i]
-		at, ok := c.effective(a)
-		if !ok || a.Size == 0 || a.Size > 8 {
-			return 0, false
-		}
-		word, ok := c.word(at)
-		if a.Size < 8 {
-			word &= 1<<(8*a.Size) - 1
-		}
-		return word, ok
+	if len(c.instruction.Accesses) == 0 {
+		return 0, false
 	}
-	return 0, false
+	a := &c.instruction.Accesses[0]
+	at, ok := c.effective(a)
+	if !ok || a.Size == 0 || a.Size > 8 {
+		return 0, false
+	}
+	word, ok := c.word(at)
+	if a.Size < 8 {
+		word &= 1<<(8*a.Size) - 1
+	}
+	return word, ok
 }
 
 // illegal explains a SIGILL.

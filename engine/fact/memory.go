@@ -20,7 +20,7 @@ func (c *crash) access() string {
 	if !c.hasAddress {
 		return c.accesses()
 	}
-	a, _ := c.failing(c.address)
+	a := c.failing(c.address)
 	what := c.whatDid(a, c.address)
 	if c.address < nullEnd {
 		return "null pointer: " + what
@@ -319,7 +319,7 @@ func (c *crash) bus() string {
 		}
 		return ""
 	}
-	a, _ := c.failing(c.address)
+	a := c.failing(c.address)
 	what := c.whatDid(a, c.address)
 	_, at, _ := c.around(c.address)
 	switch {

@@ -22,7 +22,7 @@ func (c *crash) overflow() string {
 	if !ok || !c.isBelowStack(sp) {
 		return ""
 	}
-	a, _ := c.failing(c.address)
+	a := c.failing(c.address)
 	return overflowText + c.recursion() + c.whatDid(a, c.address)
 }
 

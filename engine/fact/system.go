@@ -79,7 +79,7 @@ func (c *crash) stackLimit() string {
 
 // inPage explains memory that is mapped and could not be read from its file.
 func (c *crash) inPage() string {
-	a, _ := c.failing(c.address)
+	a := c.failing(c.address)
 	text := "the contents of mapped memory could not be read"
 	if _, at, _ := c.around(c.address); at != nil {
 		text += ofFile(at)
