@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `make` lists what there is.
 GO ?= go
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cfi interprets DWARF call frame information: .eh_frame (LSB 5.0,
 // 10.6) with or without .eh_frame_hdr, and .debug_frame (DWARF 5, 6.4, and the
 // extension for heterogeneous debugging, A.6.4). It reads the rows of SFrame

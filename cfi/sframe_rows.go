@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cfi
 
 // maxRepeatedRows bounds how many rows Rows makes of repeated blocks, and how

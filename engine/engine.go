@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package engine walks stacks.
 //
 // An Engine opens targets (a core, for one) and yields the stack of each of

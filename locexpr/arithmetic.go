@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locexpr
 
 // This file has the literal operations (A.2.5.4.3.1) and the arithmetic and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package locexpr
 
 // copyBits copies n bits from bit srcBit of the stream src to bit dstBit of the

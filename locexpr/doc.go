@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package locexpr evaluates DWARF expressions, in which any entry of the stack
 // may be a value or a location description.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sdk is what an architecture plugin is written with.
 //
 // A plugin supplies data; the engine does the walking. An Architecture answers

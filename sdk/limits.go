@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sdk
 
 // The limits of what crosses the boundary between engine and plugin. They are

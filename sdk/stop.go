@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sdk
 
 // Why a thread stopped (`stop.reason` of snapshots and of the output). Where

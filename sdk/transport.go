@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sdk
 
 // The sizes of messages in bytes. What the engine sends is its own; what a

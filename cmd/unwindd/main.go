@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command unwindd unwinds and symbolizes stacks that run across CPUs and
 // accelerators.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package code has code objects at work: where the rows of call frame
 // information of an address come from, what the code there is called, and what
 // else a walk asks of it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package code
 
 // FoundBy says how a frame was found. A guess is never presented as a fact:

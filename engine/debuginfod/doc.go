@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package debuginfod asks debuginfod servers for files by build ID: executables, files
 // of debug information and sources. What it gets it keeps in the cache of elfutils'
 // clients, so that those and this one use what either has got

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package disassembler asks a tool of LLVM that the user names, llvm-mc or llvm-objdump,
 // for the text of instructions.
 //

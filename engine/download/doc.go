@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package download brings files of servers onto this machine, and keeps them in a cache.
 //
 // Every answer is taken as hostile. Its headers, its redirections, its size and its time

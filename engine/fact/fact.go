@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fact says in one line what happened to a process that crashed: from its
 // signal, the instruction that failed with what it accesses, what was mapped, and the
 // messages that run-time libraries leave in memory. What is a guess says so.

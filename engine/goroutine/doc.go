@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package goroutine finds the goroutines of a Go process and makes threads of them.
 //
 // The runtime keeps its goroutines, of type runtime.g, in a list that is named by

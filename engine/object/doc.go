@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package object reads code objects: ELF files, mapped or as bytes in memory.
 //
 // An Object gives headers, sections (decompressed, and relocated where the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package object
 
 // IsShared says whether somebody else may come to the object: who has it open, or who

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otlpexport sends profiles to a collector of OpenTelemetry, by the OTLP
 // protocol: over gRPC, or over HTTP with binary messages
 // (opentelemetry.io/docs/specs/otlp). Both compress by gzip.

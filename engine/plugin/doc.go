@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plugin finds, starts, watches and restarts architecture plugins, and
 // checks all they say.
 //

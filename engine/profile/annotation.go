@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package profile
 
 // An Annotation is a function with its lines and instructions, and where samples were

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package profile makes profiles of recordings: it walks the stacks of all samples of
 // a perf.data file, joins samples of accelerators to them, and puts equal stacks
 // together.

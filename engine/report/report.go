@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report says what a walk found: as text for people, as JSON for
 // programs.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package signature
 
 // This file finds the ends of what stands in brackets within names.

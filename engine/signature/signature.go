@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package signature makes of a crash's stack a short text by which crashes are grouped:
 // the same for the same crash, whatever addresses, builds and compilers did to it, as
 // far as that can be.

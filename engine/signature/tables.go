@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package signature
 
 // The tables of what is left out of names. Whoever changes an entry here, or in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package source finds the text of source files, and gives the lines around one of them.
 //
 // The text is that which debug information has itself, or a file of the target, or what a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package symbol says what code is called. Its sub-packages read the forms in
 // which compilers and linkers keep names and positions.
 package symbol

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package symbolfile writes Breakpad's symbol files of code objects, from their debug
 // information, symbols and call frame information:
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package symbolize says what the code and data at addresses of a file are called, as
 // llvm-symbolizer and addr2line do. A Session answers questions as they are asked on
 // the command line, or read, and writes the answers in the style of either tool:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package symbolstore takes symbol files and code from stores, which are directories or
 // servers, laid out as Breakpad's and Microsoft's tools do:
 //

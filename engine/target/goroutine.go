@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package target
 
 // A Goroutine is what Go's runtime knows of a goroutine. What is empty is not known.

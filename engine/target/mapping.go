@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package target
 
 // A Mapping is memory that a process had mapped with one protection.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package target says where state comes from: the threads, registers, memory
 // and loaded code of something that runs or ran. Its sub-packages read the
 // forms in which such state is kept.

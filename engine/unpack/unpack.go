@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package unpack opens the files of targets as they come: as they are, packed (gzip, xz,
 // Zstandard, LZ4), within an apport report, or from a pipe.
 //

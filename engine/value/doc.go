@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package value reads what variables hold: by their types, from where locexpr says
 // that they are, as a tree that reports print.
 //

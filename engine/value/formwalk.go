@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package value
 
 // This file walks what containers consist of: numbered elements, chains, trees.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package walk walks one stack: from the registers of a thread to its outermost
 // frame, over code objects of which package code knows the rows.
 //

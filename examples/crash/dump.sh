@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes server.dmp, a minidump of the crash of server.core, with Breakpad's core2md, which
 # CORE2MD names. core2md wants files of /proc beside the core: they are made of its notes and
 # program headers. The executable has to be where the process had it.

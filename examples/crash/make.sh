@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes server and server.core anew: a static executable and the core of its
 # crash. They are built and run in a folder and with an environment of their
 # own, so that neither holds anything of the machine they were made on.

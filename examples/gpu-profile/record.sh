@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Records a program that computes on an AMD GPU, the CPU by perf and the GPU by
 # rocprofv3, and prints the profile of both:
 #

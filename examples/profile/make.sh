@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes words and perf.data anew: a static executable and what perf recorded of
 # it. They are built and recorded in a folder, with a host name and an
 # environment of their own. Needs g++ and perf, and to be root.

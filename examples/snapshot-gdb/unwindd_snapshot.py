@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A gdb command that writes a snapshot of what gdb debugs.
 
     (gdb) source unwindd_snapshot.py

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command dist makes what is released: for each architecture an archive and a Debian
 // package with the executable, manual pages, completions, documents and licences, a bill
 // of materials, and the checksums of all. The same commit and the same Go give the same

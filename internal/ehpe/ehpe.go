@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ehpe names the pointer encodings DW_EH_PE_* of call frame information
 // (Linux Standard Base 5.0, 10.5.1). An encoding has the format of the value, what the
 // value counts from, and whether it is the address of the pointer.

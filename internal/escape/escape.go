@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package escape makes text printable that comes from files and plugins, and so may
 // be any bytes. A line break becomes a backslash and an n, and what would begin a
 // colour on a terminal becomes \x1b.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inflate unpacks zlib streams (RFC 1950 and 1951) into memory, as far as
 // somebody asks.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leb128 reads and writes numbers in LEB128: seven bits to a byte, the
 // lowest first, and the top bit of every byte but the last set (DWARF 5, 7.6).
 // Unsigned numbers are written by binary.AppendUvarint, whose form is the same.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manual writes the manual pages of a command line, in the macros of man(7).
 // Help texts are plain text with names in it such as DW_OP_breg7, *p or <T>. The
 // generator of cobra would take them for Markdown, and has no sections for the exit

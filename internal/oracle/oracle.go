@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oracle finds what tests hold unwindd against: other tools, which it
 // also runs, and inputs beside the checkout. A test that lacks one is skipped,
 // and says so. Where CI is set it fails: nothing may be missing there.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otlpcheck holds messages of OTLP against the rules for them, and against the
 // same profile in other forms. Tests need it.
 package otlpcheck

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package panics says in a line what a panic was and where.
 package panics
 

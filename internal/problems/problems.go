@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package problems keeps what is wrong with an input within bounds: of a bad file
 // there may be millions of problems.
 package problems

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package recorded makes recordings of programs, for tests: each once, for all tests of
 // a process.
 package recorded

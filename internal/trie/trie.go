@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package trie numbers paths of labels: stacks of frames or of names, of which most
 // have their outer parts in common.
 package trie

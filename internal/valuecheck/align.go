@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package valuecheck
 
 // align finds for each frame of a peer the frame of ours that it is, if any: in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package valuecheck holds the values of variables that `unwindd stack --locals`
 // prints against those that debuggers print of the same core: every variable of
 // every frame of every thread, down to what has no parts. Each pair is equal,

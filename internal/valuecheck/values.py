@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run by gdb on a core: writes, as JSON, the variables of every frame of every
 # thread as trees, down to what has no parts. With LIBRARIES set the functions of
 # libraries count, else the program's alone. With PRETTY set the trees are those of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package amdgpu teaches the engine AMD's graphics processors from gfx9 on, as
 // the LLVM project's "User Guide for AMDGPU Backend" describes them; section
 // names in this package are that guide's.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package visa teaches the engine Intel's graphics processors (Gen), whose
 // compiler goes through the virtual ISA that gives it its name.
 //

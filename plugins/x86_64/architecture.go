@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package x86_64 teaches the engine the x86-64 architecture as the System V
 // psABI (AMD64 Architecture Processor Supplement 1.0) defines it.
 //

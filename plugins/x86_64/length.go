@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package x86_64
 
 // An encoding is the layout of one instruction: where its parts are, without

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//
 // The wire protocol between unwindd's engine and an architecture plugin,
 // version 1. The Go types of package sdk mirror these messages, and their
 // comments say what the fields mean; this file says how they are laid out.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Generates the Go code of arch.proto with protoc and the generators that go.mod
 # names as tools. With --check, nothing is written: it fails when what is
 # committed is not what would be generated.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package archtest is the test kit of architecture plugins. Verify makes the
 // calls that the engine makes, and some that only a broken or hostile input
 // would lead to, and says what is wrong with the answers and how to mend it.

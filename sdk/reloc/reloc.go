@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reloc describes the relocation types of machines, as far as sections
 // of call frame information and debugging information have them. Those that write
 // such a description (package sdk, the engine's code objects) and those that apply it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cost has what the programs share that run unwindd and its peers in turn and
 // compare what they cost.
 package cost

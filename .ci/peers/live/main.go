@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command live takes the stacks of living programs that Debian ships by unwindd, by gdb and
 // by eu-stack, and compares them, PC by PC, thread by thread. One that moved is looked at
 // again. Before that it takes the stacks of processes that start, execute and end, and kills

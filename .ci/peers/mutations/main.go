@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command mutations runs unwindd on damaged files: bytes changed, cut, moved and
 // repeated. Whatever a file says, the command ends by itself, in bounded time and
 // memory, with an exit status of its own.

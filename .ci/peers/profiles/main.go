@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command profiles runs unwindd profile beside perf script and a program that walks by
 // framehop on the same recordings, in turn, and compares times and memory; and itself in
 // several ways: two goroutines beside one, names beside addresses alone.

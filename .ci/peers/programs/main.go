@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command programs takes cores of programs that Debian ships and compares their
 // stacks with gdb's and eu-stack's, thread by thread and PC by PC.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by the program beside it: each function starts a program of Debian in the
 # current directory, and has it leave a core there. core_of ends with what the program
 # wrote about its own stack, where it writes something, in the file trace.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command stacks runs unwindd stack on cores of 20, 200 and 2,000 threads beside gdb,
 // and on snapshots of 10,000, 100,000 and a million waves, which no other tool reads.
 // It prints what each takes: time, processor time and memory of its own.

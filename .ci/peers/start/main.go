@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command start measures what unwindd costs before it does anything: the size of
 // the executable, one address of a small program beside other symbolizers, the start
 // of a bundled plugin, and the stack of a tiny core beside gdb's.

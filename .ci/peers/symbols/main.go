@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command symbols runs unwindd symbolize beside other symbolizers on the same
 // addresses, in turn, and compares times, memory and outputs.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command symfiles holds the symbol files that `unwindd symbols` writes against those of
 // Breakpad's dump_syms, record by record, and the stacks that minidump_stackwalk makes of
 // minidumps by the two. Its arguments are files with debug information, and minidumps

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package templates has a large C++ program: templates of the standard library in many
 // translation units.
 package templates

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command values compares the values of variables that `unwindd stack --locals` prints
 // with gdb's, and of Go with delve's: every variable of every frame of programs in C, C++
 // and Rust by several compilers, at several levels of optimization and in several forms of

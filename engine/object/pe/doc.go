@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pe reads PE files, 32-bit and 64-bit ones, as files and as images in
 // the memory of a process: headers, sections, exports, build identity; and the
 // unwind information of x86-64, which it turns into rows of call frame

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package pe
 
 // An Export is a symbol that a file offers to others ("PE Format", The .edata Section).

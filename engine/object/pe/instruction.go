@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package pe
 
 import "golang.org/x/arch/x86/x86asm"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 
 // unwinddFlameGraph draws pprof's flame graph with colours by what executed: a range of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stackpage writes stacks as a page of HTML: one file that a browser shows without a
 // network, and that can be read without its script. What it is given is text that was
 // escaped already (internal/escape), so that nothing in it changes the direction of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 'use strict';
 (() => {
   const one = (selector, of = document) => of.querySelector(selector);

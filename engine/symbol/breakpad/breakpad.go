@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package breakpad reads and writes Breakpad's symbol files (.sym): text, a record
 // on each line, that names the functions, lines, inlined calls and public symbols
 // of a module, and says how its frames are unwound. The document is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package breakpad
 
 // The types of STACK WIN records that say how a frame is unwound ("STACK WIN

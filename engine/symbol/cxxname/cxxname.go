@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cxxname gives mangled names of C++ (Itanium C++ ABI) in their readable
 // form, in the spelling of LLVM's tools and in that of the GNU ones.
 //

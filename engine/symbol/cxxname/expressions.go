@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cxxname
 
 // operand reads an expression in a type.

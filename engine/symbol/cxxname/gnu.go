@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cxxname
 
 // A gnuPrinter writes a tree as binutils do. Pointers, qualifiers, functions and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cxxname
 
 // subexpression writes an expression, in brackets unless it is a name.

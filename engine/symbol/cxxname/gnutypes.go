@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cxxname
 
 // push hands a part of a type down.

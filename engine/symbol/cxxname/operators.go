@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package cxxname
 
 // A precedence orders operators, from those that bind most.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // readAranges reads .debug_aranges (DWARF 5, 6.1.2): the ranges by offset of

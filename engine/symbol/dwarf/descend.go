@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // A descent goes over an entry and the entries inside it, as they stand in the file; those

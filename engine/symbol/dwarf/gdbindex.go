@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // gdbIndexRanges are the ranges in the address table of .gdb_index; nil where

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // This file finds the languages of units that do not say theirs: dwz moves what units

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // Parts are what a structure, a class or a union consists of.

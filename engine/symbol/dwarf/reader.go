@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dwarf reads functions, inlined calls, source positions, variables and
 // types from DWARF, versions 2 to 5.
 //

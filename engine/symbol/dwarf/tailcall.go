@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // This file has what the functions that were left by tail calls are found by (DWARF 5,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // A typeSection is .debug_types (DWARF 4, 7.5.1).

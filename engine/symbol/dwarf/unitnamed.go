@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dwarf
 
 // UnitsNamed are the units whose DW_AT_name is name, in the order of the file: in Go

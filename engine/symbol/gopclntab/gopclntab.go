@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gopclntab reads the table of functions, files, lines and depths of the
 // stack that the Go linker writes for the runtime (.gopclntab), which stripping
 // leaves in place.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kallsyms reads the symbols of a running Linux kernel, as /proc/kallsyms
 // has them: a line for each, ADDRESS TYPE NAME, and [MODULE] where it is of a
 // module.

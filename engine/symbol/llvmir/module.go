@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package llvmir reads the debug metadata of textual LLVM IR: in the spelling of
 // today (!DISubprogram, #dbg_value and #dbg_declare, the intrinsics
 // llvm.dbg.*), in that of LLVM 3.7 (!MDSubprogram), and in the forms before it,

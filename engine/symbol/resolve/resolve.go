@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package resolve says what code of an object is called, by a list of sources of names:
 // DWARF, the table of the Go runtime, symbol tables. They are asked in that order.
 package resolve

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spirv reads the debug information of SPIR-V modules: where every
 // instruction comes from, and the variables, types, macros and source files.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package symtab names code by ELF symbol tables.
 package symtab
 

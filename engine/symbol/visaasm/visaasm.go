@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package visaasm reads where the instructions of vISA assembly come from: the
 // FILE and LOC lines of the text that Intel's compiler writes of a kernel, or of
 // a function that is called by the stack (a .visaasm file).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package elfcore reads ELF cores of Linux: those that the kernel writes when a
 // process dies, and those that gdb's gcore writes of one that lives.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package elfcore
 
 // ReleasePages gives back the pages of the core's files that were read. The kernel

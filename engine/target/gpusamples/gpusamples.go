@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gpusamples is what profilers of accelerators say, whatever form they
 // write it in: which code was loaded, which kernels were dispatched and by whom,
 // and where waves were when they were sampled. The packages beneath it each read

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package jsontext reads the JSON (RFC 8259) that targets are described in: from
 // front to back, value by value, with bounds, by tables of the members that are
 // read.

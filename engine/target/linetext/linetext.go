@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package linetext goes over files of lines as profilers write them: the file is
 // mapped, and its lines are seen one after the other, so that the memory in use does
 // not grow with them. What is wrong is kept within bounds.

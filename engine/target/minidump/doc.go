@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package minidump reads minidumps: the crash reports that Windows' dbghelp,
 // Breakpad, Crashpad and LLDB write.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package minidump
 
 // An Exception is MINIDUMP_EXCEPTION_STREAM: why a thread stopped. Reason reads what

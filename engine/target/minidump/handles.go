@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package minidump
 
 // A Handle is MINIDUMP_HANDLE_DESCRIPTOR, of either form: an object that the process

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package minidump
 
 // A machException is an exception of Mach (osfmk/mach/exception_types.h), and its

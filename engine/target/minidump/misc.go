@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package minidump
 
 // A Misc is MINIDUMP_MISC_INFO, up to its fifth form. What Flags does not say to be

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package minidump
 
 // A Thread is MINIDUMP_THREAD, with what other streams say of the thread.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package perfdata reads the recordings of Linux' perf: perf.data files, what
 // perf record writes to a pipe, and the two forms in which a runtime says what
 // code it made (perf-PID.map and jitdump).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package perfdata
 
 // The types of events that have names of their own (enum perf_type_id).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process makes a target of a living process.
 //
 // The threads of the process are stopped by ptrace (PTRACE_SEIZE and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package snapshot reads and writes snapshots: ZIP files with the threads, registers,
 // modules and some of the memory of a process, its waves on accelerators
 // included. docs/snapshot.md describes the format, docs/snapshot.schema.json

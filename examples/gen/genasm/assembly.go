@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package genasm runs code of Intel's graphics processors (Gen) as far as its
 // stack needs it, from the annotated assembly that the compiler writes.
 package genasm

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command make makes gen.snapshot anew: the state of a process and of three
 // hardware threads that it launched. It is run in the folder examples/gen, and
 // needs ocloc, gcc, gcore and unshare.

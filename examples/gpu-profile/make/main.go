@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command make makes the files of the example anew. It is run in the folder
 // examples/gpu-profile, by a user who may record with perf and make the folder
 // /example, where the host runs. It needs clang and lld for amdgcn, llvm-objdump,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command make makes mixed.snapshot anew: the state of a process that waits for
 // four waves of two kernels. It is run in the folder examples/mixed, and needs
 // clang 14, clang 22 and lld for amdgcn, gcc, llvm-objdump and gcore.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package parts is what the kernels of the examples work on: worn parts, one for
 // each work-item.
 package parts

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simt makes states of waves whose lanes have parted ways: it adds to a
 // compiler's assembly what no compiler writes yet, where each lane is
 // (DW_AT_LLVM_lane_pc), and executes the code.

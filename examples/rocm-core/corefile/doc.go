@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package corefile writes core files of AMD GPUs from a plain description, as
 // the ROCm runtime and ROCgdb's gcore write them: what was in each wave goes
 // in, a file comes out. Nothing here reads such a file, and nothing comes from

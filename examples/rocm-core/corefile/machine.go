@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package corefile
 
 // Reg names a 32-bit register that a wave's record holds outside the SGPRs and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package corefile
 
 // registers are the words of a record's hardware block and trap temporaries.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package corefile
 
 // shape is how much of everything a wave's record holds, after rounding up to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command make makes crash.core anew, with the executable of its process: the core
 // of a process that uses a GPU, as ROCm leaves it. It is run in the folder
 // examples/rocm-core, and needs clang 14, clang 22, clang-offload-bundler and lld for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package isa
 
 // A format is how an instruction is encoded, by the name that the instruction

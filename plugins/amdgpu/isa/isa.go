@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package isa decodes the machine code of AMD's graphics processors from gfx9
 // to gfx12, gfx1250 included: the length of every instruction, the registers that it writes and
 // where control goes; and in full the instructions by which compilers make

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package isa
 
 // An Op is an operation, of those that matter to frames; one name for what the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package isa
 
 // memoryOperations are those that reach memory, LDS or what draws pictures.

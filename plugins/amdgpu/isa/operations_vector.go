@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package isa
 
 // vectorOperations are those of vector registers. VOP3 has those of VOPC, VOP1 and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocm reads what ROCm puts into a core: the note of the driver's state,
 // and the areas in memory to which it saved the waves of each queue.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package rocm
 
 // waitFunctions are those in which a thread of the process waits for a signal: the

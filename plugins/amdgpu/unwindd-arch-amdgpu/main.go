@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command unwindd-arch-amdgpu is the architecture plugin of AMDGPU as an
 // executable of its own.
 package main

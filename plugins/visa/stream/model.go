@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stream reads the debug information that Intel's graphics compiler
 // writes with a kernel: how instructions of the virtual ISA (vISA) became machine
 // instructions (Gen), where each variable lives, and what a frame saves where.

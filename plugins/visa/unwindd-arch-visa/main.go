@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command unwindd-arch-visa is the architecture plugin of Intel's graphics
 // processors as an executable of its own.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command unwindd-arch-x86_64 is the architecture plugin of x86-64 as an
 // executable of its own.
 package main

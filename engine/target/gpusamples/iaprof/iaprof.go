@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package iaprof reads the text of iaprof (Intel, intel/iaprof), a profiler of stalls
 // on GPUs of the Xe2 generation: for each interval, how often the threads of each
 // kernel were found at each instruction and why they waited, and the names of the

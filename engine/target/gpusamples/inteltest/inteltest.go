@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inteltest writes made runs of kernels on GPUs of Intel in the forms that
 // profilers write, byte by byte as the tools do it: so that tests can hold one form
 // against another.

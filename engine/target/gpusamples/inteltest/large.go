@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package inteltest
 
 // Large is a run with so many stalls: a thousand of 50 kernels in each interval, of

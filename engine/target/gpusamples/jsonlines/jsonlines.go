@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package jsonlines reads samples of accelerators' program counters, which a
 // profiler writes as lines of JSON: which code was loaded, who launched what, and
 // where waves were. docs/gpu-samples.md describes the lines. Modules and launches may

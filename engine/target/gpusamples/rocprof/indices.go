@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package rocprof
 
 // indices are where records are, by their IDs. Those of one process are counted from one

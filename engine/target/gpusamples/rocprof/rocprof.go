@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocprof reads what rocprofv3, the profiler of ROCm, writes with --output-format
 // json: samples of program counters by host trap or stochastic, code objects, kernels,
 // dispatches, and the calls that launched them. The file has one object for each process:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package unitrace reads the stall tables of unitrace (Intel, intel/pti-gpu
 // tools/unitrace), which it writes for --stall-sampling: how often the threads of
 // each kernel were found at each instruction, and why they waited. A file has one

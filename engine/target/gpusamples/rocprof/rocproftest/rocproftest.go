@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocproftest writes files as rocprofv3 does with --output-format json, for tests:
 // with its members in its order (generateJSON.cpp and serialization/save.hpp of
 // rocprofiler-sdk), and with the elements that stand for none.
