@@ -203,17 +203,20 @@ func TestPageIsLightAndDark(t *testing.T) {
 // script could do is not offered.
 func TestPageIsReadWithoutItsScript(t *testing.T) {
 	b := oracle.Browse(t, stackPage(t, mixed, "--locals"), "--blink-settings=scriptEnabled=false")
-	for expression, want := range map[string]int{
-		`document.querySelectorAll('.s').length`:                                                         4,
-		`document.querySelectorAll('.s.crashed[open]').length`:                                           1,
-		`document.querySelectorAll('.copy').length`:                                                      0,
-		`document.querySelector('nav').getClientRects().length`:                                          0,
-		`document.querySelector('.crashed .r').getClientRects().length`:                                  1,
-		`(document.querySelector('.s > summary').click(), document.querySelectorAll('.s[open]').length)`: 3,
+	for _, c := range []struct {
+		expression string
+		want       int
+	}{
+		{`document.querySelectorAll('.s').length`, 4},
+		{`document.querySelectorAll('.s.crashed[open]').length`, 1},
+		{`document.querySelectorAll('.copy').length`, 0},
+		{`document.querySelector('nav').getClientRects().length`, 0},
+		{`document.querySelector('.crashed .r').getClientRects().length`, 1},
+		{`(document.querySelector('.s > summary').click(), document.querySelectorAll('.s[open]').length)`, 3},
 	} {
 		var got int
-		if b.Eval(&got, expression); got != want {
-			t.Errorf("%s is %d, expected %d", expression, got, want)
+		if b.Eval(&got, c.expression); got != c.want {
+			t.Errorf("%s is %d, expected %d", c.expression, got, c.want)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 	i := slices.IndexFunc(t.threads, func(th *tracee) bool { return th.isStopped })
 	if i < 0 {
 		if slices.ContainsFunc(t.threads, func(th *tracee) bool { return !th.isGone }) {
-			return fmt.Errorf("none of its %d threads stopped within %v: they are in uninterruptible waits", len(t.threads), t.deadline)
+			return fmt.Errorf("none of its %d threads stopped within %v: they are in uninterruptible waits", len(t.threads), patience*t.deadline)
 		}
 		return ended(c.pid)
 	}

@@ -195,6 +195,15 @@ func (w *waited) hasExited() bool { return w.pid != 0 && w.code >= 1 && w.code <
 // eventStop is PTRACE_EVENT_STOP where waitid says it: the stop is no signal's.
 const eventStop = unix.PTRACE_EVENT_STOP
 
+// patience is how many times the deadline is waited for while no thread stands still: a
+// process that executes another program, on a machine with much to do, is not at fault.
+const patience = 20
+
+// holdsAny says whether a thread has been stopped.
+func (t *tracer) holdsAny() bool {
+	return slices.ContainsFunc(t.threads, func(th *tracee) bool { return th.isStopped && !th.isGone })
+}
+
 // await waits until threads have stopped, as long as the deadline lets it.
 func (t *tracer) await(threads []*tracee) {
 	pending := slices.Clone(threads)
@@ -203,7 +212,7 @@ func (t *tracer) await(threads []*tracee) {
 	for {
 		pending = slices.DeleteFunc(pending, func(th *tracee) bool { return th.isGone || th.hasStopped() })
 		past := time.Since(begun)
-		if len(pending) == 0 || past > t.deadline {
+		if len(pending) == 0 || past > t.deadline && (t.holdsAny() || past > patience*t.deadline) {
 			return
 		}
 		time.Sleep(pause)
