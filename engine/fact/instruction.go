@@ -140,7 +140,7 @@ func (c *crash) stop() string {
 		}
 	}
 	if s.HasPCExact && !s.PCExact {
-		return text + ", executed before" + c.in()
+		return text + c.in() + " (PC not exact)"
 	}
 	if c.isDecoded && s.Reason == sdk.StopIllegalInstruction {
 		text += ": " + c.instruction.Text

@@ -19,7 +19,7 @@ func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 		{nil, ""},
 		{&target.Stop{Reason: sdk.StopMemoryFault}, "a wave accessed memory that is not mapped for it"},
 		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 0x7f4200f00000, HasAddress: true, HasPCExact: true},
-			"a wave accessed memory that is not mapped for it at 0x7f4200f00000, executed before"},
+			"a wave accessed memory that is not mapped for it at 0x7f4200f00000 (PC not exact)"},
 		{&target.Stop{Reason: sdk.StopMemoryFault, Address: 8, HasAddress: true}, "null pointer, a wave accessed memory that is not mapped for it at 0x8"},
 		{&target.Stop{Reason: sdk.StopTrap, TrapID: 2, HasTrapID: true}, "a wave executed trap 2"},
 	} {
