@@ -7,17 +7,32 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// isStackJSON says whether a command line asks for the JSON of stacks on standard output.
+// isStackJSON says whether a command line asks for the JSON of stacks.
 func isStackJSON(args []string) bool {
 	i := slices.Index(args, "--format")
 	return len(args) > 0 && args[0] == "stack" && i > 0 && i+1 < len(args) && args[i+1] == "json" &&
-		!slices.Contains(args, "-o") && !slices.Contains(args, "--help")
+		!slices.Contains(args, "--help")
+}
+
+// written is what a command wrote where its arguments say: its standard output, or a file.
+func written(t *testing.T, args []string, stdout *bytes.Buffer) *bytes.Buffer {
+	t.Helper()
+	i := slices.Index(args, "-o")
+	if i < 0 || args[i+1] == "-" {
+		return stdout
+	}
+	b, err := os.ReadFile(args[i+1])
+	if err != nil {
+		t.Error(err)
+	}
+	return bytes.NewBuffer(b)
 }
 
 // stackSchema is docs/stack.schema.json, closed: a member that it does not describe is an

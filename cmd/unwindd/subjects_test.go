@@ -152,8 +152,8 @@ func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
 		t.Fatal(err)
 	}
 	status = cmd.ProcessState.ExitCode()
-	if status == exitDone && isStackJSON(args) {
-		validateStack(t, args, &out)
+	if (status == exitDone || status == exitUnwalked) && isStackJSON(args) {
+		validateStack(t, args, written(t, args, &out))
 	}
 	return out.String(), errs.String(), status
 }
