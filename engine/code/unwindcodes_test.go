@@ -55,6 +55,7 @@ func TestGoCallsForAStackWithoutAFrame(t *testing.T) {
 		t.Fatalf("%d calls for a larger stack", len(calls))
 	}
 	for flags, by := range map[string]FoundBy{"": ByCFI, "-s -w": ByRules} {
+		path := path
 		if flags != "" {
 			path = goForWindows(t, flags)
 		}

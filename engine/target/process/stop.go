@@ -154,8 +154,13 @@ func (t *tracer) seize() (fresh []*tracee, err error) {
 // seizeThread attaches to a thread. ok is false for one that has ended.
 func (t *tracer) seizeThread(id int) (ok bool, err error) {
 	// A thread that ends is refused before it can be seen to have ended, and where another
-	// one calls execve, that has its ID then: so it is asked more than once.
-	for attempt := range 6 {
+	// one calls execve, that has its ID then: so it is asked more than once, and longer
+	// while no thread stands still for it.
+	attempts := 6
+	if !t.holdsAny() {
+		attempts *= patience
+	}
+	for attempt := range attempts {
 		if attempt > 1 {
 			time.Sleep(time.Millisecond)
 		}
