@@ -96,6 +96,7 @@ func (c *comparison) compareProgram(p *program) error {
 		argv = []string{"script", "-qc", strings.Join(argv, " "), "/dev/null"}
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = os.TempDir() // some of the programs write beside themselves
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.input || p.pty {
 		if _, err := cmd.StdinPipe(); err != nil {
