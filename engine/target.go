@@ -78,11 +78,7 @@ func (t *Target) Crashed() *target.Thread { return fact.Thread(t.Process) }
 // Signature is what crashes are grouped by, of a walked stack with its inlined calls and
 // at least DefaultMaxFrames frames, if it has so many; text is what Fact says.
 func (t *Target) Signature(s *Stack, text string) Signature {
-	isOverflow := fact.IsStackOverflow(text)
-	if facts := t.Info().Facts; facts != nil && facts.Crash != nil && facts.Crash.Name == "EXCEPTION_STACK_OVERFLOW" {
-		isOverflow = true
-	}
-	return signature.Of(s, isOverflow && s.Thread == t.Crashed())
+	return signature.Of(s, fact.IsStackOverflow(text) && s.Thread == t.Crashed())
 }
 
 // Analysis is what the instruction that failed accesses; see fact.Analyze. What cannot be

@@ -165,22 +165,18 @@ var goMessages = map[string]struct{ parameter, is string }{
 // goMessage is why a Go program ended. Where a panic was raised while another one was
 // handled, it is the first that stands.
 func (c *crash) goMessage() string {
-	text := ""
 	for i := range c.stack.Frames {
 		of, ok := goMessages[linkageName(&c.stack.Frames[i])]
 		if !ok {
 			continue
 		}
-		text = of.is
+		text := of.is
 		if said := c.goText(i, of.parameter); said != "" {
 			text += ": " + said
 		}
-		break
+		return text + c.by()
 	}
-	if text == "" {
-		return ""
-	}
-	return text + c.by()
+	return ""
 }
 
 // goReasons are functions of Go's runtime that panic for one reason.

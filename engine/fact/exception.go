@@ -22,8 +22,8 @@ const (
 
 // Offsets from the _Unwind_Exception of an exception, on machines of 64 bits.
 const (
-	exceptionType   = -80 // std::type_info *exceptionType
-	exceptionObject = 32  // the object, behind the _Unwind_Exception
+	exceptionType   = 80 // before it: std::type_info *exceptionType
+	exceptionObject = 32 // behind it: the object
 )
 
 // headers are where an _Unwind_Exception lies from what a run-time function has in a
@@ -98,8 +98,7 @@ func (c *crash) isException(header uint64) bool {
 // typeName is the mangled name of an exception's type: std::type_info has a pointer to
 // it behind that to its virtual table (Itanium C++ ABI, 2.9.4).
 func (c *crash) typeName(header uint64) (string, bool) {
-	exceptionType := int64(exceptionType)
-	info, ok := c.word(header + uint64(exceptionType)) //nolint:gosec // its bits
+	info, ok := c.word(header - exceptionType)
 	if !ok {
 		return "", false
 	}
@@ -126,8 +125,7 @@ const maxBases = 8
 // ABI, 2.9.5); such are the standard ones, so that their std::type_info has the same
 // virtual table.
 func (c *crash) isStandard(header uint64) bool {
-	exceptionType := int64(exceptionType)
-	info, ok := c.word(header + uint64(exceptionType)) //nolint:gosec // its bits
+	info, ok := c.word(header - exceptionType)
 	tables := []uint64{}
 	for range maxBases {
 		if !ok {

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -136,7 +137,7 @@ type crash struct {
 	frames  []walk.Activation
 	pc      uint64
 	hasPC   bool
-	// in is the instruction at the PC, if isDecoded.
+	// instruction is the one at the PC, if isDecoded.
 	instruction sdk.Instruction
 	isDecoded   bool
 }
@@ -216,8 +217,8 @@ func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	return address, true
 }
 
-// failing is the access of the instruction that a fault at an address is of: the one whose bytes or page hold it. The string instructions and those of
-// vectors may fail behind the first byte.
+// failing is the access of the instruction that failed at an address: the one whose bytes
+// hold it. Instructions of strings and of vectors may fail behind the first byte.
 func (c *crash) failing(fault uint64) *sdk.Access {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
@@ -296,16 +297,11 @@ func (c *crash) inFrom(first int) string {
 		return text
 	}
 	if first < len(c.stack.Frames) && c.stack.Frames[first].Module != nil {
-		if file := fileName(c.stack.Frames[first].Module.Path); file != "" {
+		if file := object.LastPart(c.stack.Frames[first].Module.Path); file != "" {
 			return " in " + file
 		}
 	}
 	return ""
-}
-
-// fileName is the last part of a path of any system.
-func fileName(file string) string {
-	return file[strings.LastIndexAny(file, `/\\`)+1:]
 }
 
 // linkageName is the name of the physical function at a frame, as symbol tables have it.

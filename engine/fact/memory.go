@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -236,7 +237,7 @@ func (c *crash) whereIs(address uint64, a *sdk.Access) string {
 		return "memory that may not be accessed so"
 	case at == nil:
 		return "memory that is not mapped" + beside(address, below, above)
-	case !at.IsReadable && !at.IsWritable && !at.IsExecutable && at.File == "":
+	case !hasRights(at) && at.File == "":
 		return "memory without any rights, as of a guard page" + beside(address, below, above)
 	case a != nil && a.IsWrite && !at.IsWritable:
 		return "memory that may only be read" + ofFile(at)
@@ -249,7 +250,7 @@ func ofFile(m *target.Mapping) string {
 	if m.File == "" {
 		return ""
 	}
-	return ", of " + fileName(m.File)
+	return ", of " + object.LastPart(m.File)
 }
 
 // beside says which mapping an address is right before or behind.

@@ -9,11 +9,11 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// overflowText begins what is said of a stack overflow.
-const overflowText = "stack overflow: "
+// overflowed begins what is said of a stack overflow.
+const overflowed = "stack overflow"
 
 // IsStackOverflow says whether what Of says is that a stack overflowed.
-func IsStackOverflow(text string) bool { return strings.HasPrefix(text, "stack overflow") }
+func IsStackOverflow(text string) bool { return strings.HasPrefix(text, overflowed) }
 
 // overflow explains a fault right below a stack: its guard page, or its limit.
 func (c *crash) overflow() string {
@@ -25,7 +25,7 @@ func (c *crash) overflow() string {
 		return ""
 	}
 	a := c.failing(c.address)
-	return overflowText + c.recursion() + c.whatDid(a, c.address)
+	return overflowed + ": " + c.recursion() + c.whatDid(a, c.address)
 }
 
 // A stack that overflows is accessed within these distances: of its pointer, for a
@@ -44,7 +44,7 @@ func (c *crash) isBelowStack(sp uint64) bool {
 		return false
 	}
 	_, at, above := c.around(c.address)
-	if at != nil && (at.IsReadable || at.IsWritable || at.IsExecutable) || above == nil {
+	if at != nil && hasRights(at) || above == nil {
 		return false
 	}
 	// A function with a large frame moves the pointer past the guard page at once.

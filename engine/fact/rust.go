@@ -12,10 +12,7 @@ import (
 
 // rustOverflow begins the names of the functions that find a fault in a guard page of a
 // Rust program's stacks, and abort.
-const (
-	rustOverflow = "std::sys::pal::unix::stack_overflow"
-	overflowed   = "stack overflow"
-)
+const rustOverflow = "std::sys::pal::unix::stack_overflow"
 
 // rustReasons are functions of Rust's core library that panic for one reason.
 var rustReasons = []struct{ function, is string }{
@@ -56,7 +53,7 @@ func (c *crash) rustPanic() string {
 		return ""
 	}
 	if reason == overflowed {
-		return overflowText + c.recursion() + "Rust's handler of the signal aborted" + c.by()
+		return overflowed + ": " + c.recursion() + "Rust's handler of the signal aborted" + c.by()
 	}
 	if said := c.rustMessage(); said != "" {
 		reason = said

@@ -4,6 +4,7 @@ package fact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
@@ -70,13 +71,13 @@ func (c *crash) stackLimit() string {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
 		if at, ok := c.effective(a); ok && c.isNear(at) {
-			return "stack overflow: " + c.recursion() + c.whatDid(a, at)
+			return overflowed + ": " + c.recursion() + c.whatDid(a, at)
 		}
 	}
 	if cycle := strings.TrimSuffix(c.recursion(), "; "); cycle != "" {
-		return "stack overflow: " + cycle
+		return overflowed + ": " + cycle
 	}
-	return "stack overflow" + c.in()
+	return overflowed + c.in()
 }
 
 // inPage explains memory that is mapped and could not be read from its file.
@@ -178,9 +179,7 @@ func typeOfDescriptor(name string) string {
 		return name
 	}
 	parts := strings.Split(strings.TrimSuffix(rest, "@@"), "@")
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, "::")
 }
 

@@ -42,7 +42,7 @@ type Target struct {
 	Signal       int      `json:"signal"`
 	FaultAddress string   `json:"fault_address,omitempty"`
 	Crash        *Crash   `json:"crash,omitempty"`
-	Fact         string   `json:"fact,omitempty"`    // what happened, in one line; not of NewHead
+	Fact         string   `json:"fact,omitempty"`    // what happened, in one line; not of newHead
 	Process      *Process `json:"process,omitempty"` // nil where nothing is known of it
 	Problems     []string `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and what was

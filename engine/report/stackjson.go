@@ -40,7 +40,7 @@ func (s *Stacks) WriteJSON(w io.Writer) error {
 		j.close("]")
 		return j.Flush()
 	}, func() (head, tail string, err error) {
-		if head, err = headJSON(s.head()); err != nil {
+		if head, err = headJSON(s.head(withDebugInfo)); err != nil {
 			return "", "", err
 		}
 		tail, err = globalsJSON(s.Globals, s.space)

@@ -30,7 +30,7 @@ func (s *Stacks) WritePage(w io.Writer, o TextOptions) error {
 	}
 	groups := f.ordered()
 	ready := s.code.prepare(groups)
-	p.setHead(s.head())
+	p.setHead(s.head(withDebugInfo))
 	out := stackpage.NewWriter(w, p.head(s.Globals))
 	p.isShort = len(groups) <= shownStacks
 	for i, g := range groups {
@@ -70,7 +70,7 @@ func newPageText(s *Stacks, o TextOptions) *pageText {
 
 // oneByOne writes each stack when it comes.
 func (p *pageText) oneByOne(s *Stacks, w io.Writer) error {
-	p.setHead(s.head())
+	p.setHead(s.head(withDebugInfo))
 	out := stackpage.NewWriter(w, p.head(s.Globals))
 	for stack := range s.withCode() {
 		if err := out.Stack(p.stack(newGroup(stack))); err != nil {

@@ -16,7 +16,7 @@ import (
 // that were written only what is left to say is kept.
 type Stacks struct {
 	each  iter.Seq[*engine.Stack]
-	head  func() Head
+	head  func(headDetail) Head
 	space spaceNames
 
 	hasLocals bool
@@ -46,8 +46,8 @@ type Head struct {
 // asked for before one of the Write methods.
 func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
-	s.head = func() Head {
-		h := NewHead(t)
+	s.head = func(d headDetail) Head {
+		h := newHead(t, d)
 		h.Target.Fact = s.Fact
 		return h
 	}
@@ -57,8 +57,18 @@ func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 	return s
 }
 
-// NewHead is what is known of a target by now.
-func NewHead(t *engine.Target) Head {
+// headDetail says what a Head has.
+type headDetail bool
+
+// What became of the debug information of modules that no frame is in takes looking for
+// the files: only some forms of output have it.
+const (
+	withDebugInfo    headDetail = true
+	withoutDebugInfo headDetail = false
+)
+
+// newHead is what is known of a target by now.
+func newHead(t *engine.Target, detail headDetail) Head {
 	info := t.Info()
 	h := Head{
 		Target:  Target{Kind: string(info.Kind), Path: info.Path, Signal: info.Signal, Problems: t.Problems()},
@@ -77,7 +87,11 @@ func NewHead(t *engine.Target) Head {
 		h.Target.Problems = []string{}
 	}
 	for _, m := range t.Modules() {
-		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m), t.DebugInfo(m)))
+		var debug engine.DebugInfo
+		if detail == withDebugInfo {
+			debug = t.DebugInfo(m)
+		}
+		h.Modules = append(h.Modules, newModule(m, t.ModuleInfo(m), debug))
 	}
 	return h
 }
@@ -158,7 +172,7 @@ func (s *Stacks) WriteText(w io.Writer, o TextOptions) error {
 func (t *text) folded(s *Stacks, groups []*group) {
 	ready := s.code.prepare(groups)
 	isWhole := ready == len(groups)
-	t.setHead(s.head())
+	t.setHead(s.head(headDetail(t.isVerbose)))
 	t.target()
 	t.globals(s.Globals)
 	for i, g := range groups {
@@ -174,7 +188,7 @@ func (t *text) folded(s *Stacks, groups []*group) {
 
 // oneByOne writes each stack when it comes.
 func (t *text) oneByOne(s *Stacks) {
-	t.setHead(s.head())
+	t.setHead(s.head(headDetail(t.isVerbose)))
 	t.target()
 	t.globals(s.Globals)
 	for stack := range s.withCode() {
@@ -192,7 +206,7 @@ func (t *text) newProblems(s *Stacks) {
 	for _, p := range t.about.Target.Problems {
 		known[p] = true
 	}
-	t.setHead(s.head())
+	t.setHead(s.head(headDetail(t.isVerbose)))
 	for _, p := range t.about.Target.Problems {
 		if !known[p] {
 			t.printf("\n%s %s\n", t.warn("problem:"), p)

@@ -33,7 +33,7 @@ type given struct {
 func (g *given) report() *Stacks {
 	return &Stacks{
 		each:  slices.Values(g.stacks),
-		head:  func() Head { return g.Head },
+		head:  func(headDetail) Head { return g.Head },
 		space: func(_ *target.Thread, space locexpr.AddressSpace) string { return fmt.Sprint("space ", space) },
 
 		hasLocals: g.hasLocals, Globals: g.globals,
@@ -150,7 +150,7 @@ func TestJSONOfManyThreadsIsWrittenAsTheyCome(t *testing.T) {
 			}
 		}
 	}
-	r.head = func() Head {
+	r.head = func(headDetail) Head {
 		h := g.Head
 		h.Target.Problems = []string{fmt.Sprint(walked, " were walked")}
 		return h

@@ -4,7 +4,6 @@ package elfcore
 
 import (
 	"debug/elf"
-	"sort"
 
 	"github.com/unwindd/unwindd/engine/target"
 )
@@ -13,18 +12,8 @@ import (
 // none for memory without any right, nor for files that nobody could write to.
 func (c *Core) Around(address uint64) (below, at, above *target.Mapping) {
 	list := c.memory.segments
-	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
-	if i < len(list) {
-		above = c.mappingOf(&list[i])
-	}
-	if i > 0 && address-list[i-1].start < list[i-1].size {
-		i--
-		at = c.mappingOf(&list[i])
-	}
-	if i > 0 {
-		below = c.mappingOf(&list[i-1])
-	}
-	return below, at, above
+	bounds := func(i int) (start, end uint64) { return list[i].start, list[i].start + list[i].size }
+	return target.MappingsAround(len(list), bounds, func(i int) *target.Mapping { return c.mappingOf(&list[i]) }, address)
 }
 
 func (c *Core) mappingOf(s *segment) *target.Mapping {

@@ -67,18 +67,8 @@ func windowsRegion(m *MemoryInfo) region {
 
 // Around are the mappings around an address, of a dump with a list of them.
 func (t *Target) Around(address uint64) (below, at, above *target.Mapping) {
-	i := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].start > address })
-	if i < len(t.regions) {
-		above = t.mappingOf(&t.regions[i])
-	}
-	if i > 0 && address < t.regions[i-1].end {
-		i--
-		at = t.mappingOf(&t.regions[i])
-	}
-	if i > 0 {
-		below = t.mappingOf(&t.regions[i-1])
-	}
-	return below, at, above
+	bounds := func(i int) (start, end uint64) { return t.regions[i].start, t.regions[i].end }
+	return target.MappingsAround(len(t.regions), bounds, func(i int) *target.Mapping { return t.mappingOf(&t.regions[i]) }, address)
 }
 
 func (t *Target) mappingOf(r *region) *target.Mapping {

@@ -30,6 +30,7 @@ type copied struct {
 	pid, lead   int // lead is a thread that lives: the one of the process's ID may have ended
 	machine     machine
 	description *sdk.Description // nil: nobody reads its registers
+	undescribed error            // why there is none; elfcore says it of what was copied
 	auxv        []byte
 	rawMaps     []byte
 	maps        []mapping

@@ -103,26 +103,9 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 		return nil, nil, err
 	}
 	pid = s.leader
-	threads, err := threadsOf(pid)
-	if err != nil {
-		return nil, nil, err
-	}
 	o = &outline{root: options.Finder.Sysroot, elsewhere: map[string]string{}, lost: map[string]bool{}}
-	if o.status, err = readStatus(fmt.Sprintf("/proc/%d", pid)); err != nil {
+	if c, o.status, err = lookAt(pid, options); err != nil {
 		return nil, nil, err
-	}
-	if err := o.status.refuse(pid, threads); err != nil {
-		return nil, nil, err
-	}
-	c = &copied{pid: pid, lead: living(pid, threads)}
-	if c.machine, err = readMachine(c.dir() + "/exe"); err != nil {
-		return nil, nil, o.status.deny(pid, err)
-	}
-	if options.Describe != nil {
-		c.description, _ = options.Describe(c.machine.elf) // elfcore says why there is none
-	}
-	if d := c.description; d != nil && d.AddressBits != uint32(8*c.machine.size()) { //nolint:gosec // 32 or 64
-		c.description = nil // likewise
 	}
 	if o.root == "" && hasOwnMounts(c) {
 		o.root = c.dir() + "/root"
@@ -139,6 +122,33 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 	}
 	o.describe(c)
 	return c, o, nil
+}
+
+// lookAt is what is known of a process before it is prepared for being copied. pid is that of
+// its first thread. It has no description where no architecture reads its registers:
+// undescribed is why.
+func lookAt(pid int, options *Options) (c *copied, s status, err error) {
+	threads, err := threadsOf(pid)
+	if err != nil {
+		return nil, s, err
+	}
+	if s, err = readStatus(fmt.Sprintf("/proc/%d", pid)); err != nil {
+		return nil, s, err
+	}
+	if err := s.refuse(pid, threads); err != nil {
+		return nil, s, err
+	}
+	c = &copied{pid: pid, lead: living(pid, threads)}
+	if c.machine, err = readMachine(c.dir() + "/exe"); err != nil {
+		return nil, s, s.deny(pid, err)
+	}
+	if options.Describe != nil {
+		c.description, c.undescribed = options.Describe(c.machine.elf)
+	}
+	if d := c.description; d != nil && d.AddressBits != uint32(8*c.machine.size()) { //nolint:gosec // 32 or 64
+		c.description, c.undescribed = nil, fmt.Errorf("%s has addresses of %d bits, the process of %d", d.Name, d.AddressBits, 8*c.machine.size())
+	}
+	return c, s, nil
 }
 
 // living is the first thread of a process that has not ended.

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +57,7 @@ type recorder struct {
 	options   RecordOptions
 	out       *perfdata.Writer
 	copied    *copied
-	set       *sdk.RegisterSet // of PerfSample
+	order     []uint32 // the registers of a sample, as PerfSample has them
 	registers sdk.Registers
 	values    []byte
 	names     map[int]*threadName
@@ -99,10 +99,11 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 		return err
 	}
 	c := r.copied
+	var set *sdk.RegisterSet
 	if c.description != nil {
-		r.set = c.description.RegisterSet(sdk.PerfSample, "", 0)
+		set = c.description.RegisterSet(sdk.PerfSample, "", 0)
 	}
-	if r.set == nil || order.Uint16([]byte{1, 0}) != 1 {
+	if set == nil || order.Uint16([]byte{1, 0}) != 1 {
 		return fmt.Errorf("process %d: no architecture says which registers are in samples of its machine (%v)", c.pid, elf.Machine(c.machine.elf))
 	}
 	if hasOwnMounts(c) {
@@ -121,13 +122,22 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
 	}
-	for i := range r.set.Fields {
-		if at := r.set.Fields[i].Offset; at < 64 {
-			o.Registers |= 1 << at
-		}
-	}
+	o.Registers, r.order = sampled(set)
 	r.out = perfdata.NewWriter(file, o)
 	return nil
+}
+
+// sampled are the registers of a set of perf's: as the bits of sample_regs_user, and in the
+// order of these.
+func sampled(set *sdk.RegisterSet) (mask uint64, inOrder []uint32) {
+	for bit := range uint32(64) {
+		i := slices.IndexFunc(set.Fields, func(f sdk.RegisterField) bool { return f.Offset == bit })
+		if i >= 0 {
+			mask |= 1 << bit
+			inOrder = append(inOrder, set.Fields[i].Register)
+		}
+	}
+	return mask, inOrder
 }
 
 // now is the time of samples.
@@ -140,26 +150,14 @@ func now() uint64 {
 // again begins anew with a process, as with one that executes another program now.
 func (r *recorder) again() error {
 	pid := r.recorded.PID
-	threads, err := threadsOf(pid)
+	c, s, err := lookAt(pid, &r.options.Options)
 	if err != nil {
 		return err
 	}
-	s, err := readStatus(fmt.Sprintf("/proc/%d", pid))
-	if err != nil {
-		return err
+	if c.undescribed != nil {
+		return fmt.Errorf("process %d: %w", pid, c.undescribed)
 	}
-	if err := s.refuse(pid, threads); err != nil {
-		return err
-	}
-	c := &copied{pid: pid, lead: living(pid, threads), isSample: true}
-	if c.machine, err = readMachine(c.dir() + "/exe"); err != nil {
-		return s.deny(pid, err)
-	}
-	if r.options.Describe != nil {
-		if c.description, err = r.options.Describe(c.machine.elf); err != nil {
-			return fmt.Errorf("process %d: %w", pid, err)
-		}
-	}
+	c.isSample = true
 	if err := c.prepare(isNeverLost); err != nil {
 		return s.deny(pid, err)
 	}
@@ -272,8 +270,7 @@ func (r *recorder) write() {
 		}
 		r.writeSample(th.id, at, weight)
 	}
-	maps.Copy(r.names, seen)
-	maps.DeleteFunc(r.names, func(id int, _ *threadName) bool { return seen[id] == nil }) // its ID may be another's
+	r.names = seen // the ID of one that has ended may be another's
 }
 
 // writeMappings writes the mappings with code that are new.
@@ -369,14 +366,9 @@ func (r *recorder) writeSample(id int, at, weight uint64) {
 		s.Registers.ABI = perfdata.Registers32
 	}
 	r.values = r.values[:0]
-	for bit := range uint32(64) {
-		for i := range r.set.Fields {
-			if f := &r.set.Fields[i]; f.Offset == bit {
-				value, _ := r.registers.Uint64(f.Register, d.ByteOrder)
-				r.values = order.AppendUint64(r.values, value)
-				break
-			}
-		}
+	for _, register := range r.order {
+		value, _ := r.registers.Uint64(register, d.ByteOrder)
+		r.values = order.AppendUint64(r.values, value)
 	}
 	s.Registers.Values = r.values
 	for i := range r.copied.pieces {

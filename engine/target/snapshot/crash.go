@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
@@ -187,18 +186,8 @@ func byStart(a, b target.Mapping) int {
 // Around are the mappings around an address, of those that the snapshot has: those that
 // explain its crash.
 func (s *Snapshot) Around(address uint64) (below, at, above *target.Mapping) {
-	i := sort.Search(len(s.mappings), func(i int) bool { return s.mappings[i].Start > address })
-	if i < len(s.mappings) {
-		above = &s.mappings[i]
-	}
-	if i > 0 && address < s.mappings[i-1].End {
-		i--
-		at = &s.mappings[i]
-	}
-	if i > 0 {
-		below = &s.mappings[i-1]
-	}
-	return below, at, above
+	bounds := func(i int) (start, end uint64) { return s.mappings[i].Start, s.mappings[i].End }
+	return target.MappingsAround(len(s.mappings), bounds, func(i int) *target.Mapping { return &s.mappings[i] }, address)
 }
 
 // The members as they are written.
