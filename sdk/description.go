@@ -15,22 +15,44 @@ type Description struct {
 
 	Recognises []Recogniser
 
-	ByteOrder      ByteOrder
-	AddressBits    uint32 // of the default address space, and so of the generic type
-	Registers      []RegisterRange
-	RegisterSets   []RegisterSet
-	PC, SP, FP     uint32 // DWARF numbers; NoRegister where there is none
-	ReturnAddress  uint32 // the usual return-address column
-	AddressSpaces  []AddressSpace
-	DefaultRules   []cfi.RegisterRule // for columns that a row does not mention, sorted by column
-	FramePointer   *cfi.Row           // how a frame that keeps a frame pointer is walked; nil: no such convention
-	CallDistance   uint32             // bytes to subtract from a return address to be inside the call; 1 nearly always
-	MaxInstruction uint32             // the longest instruction in bytes
-	StackAlign     uint32             // bytes; words of the stack that may hold a return address are this far apart
-	Symbols        []string           // names of functions that OpenObject wants to be told of, where an object has them
-	Relocations    []Relocation
-	Dialects       []Dialect
-	Processors     []Processor // where processors differ in their lane counts
+	ByteOrder     ByteOrder
+	AddressBits   uint32 // of the default address space, and so of the generic type
+	Registers     []RegisterRange
+	RegisterSets  []RegisterSet
+	PC, SP, FP    uint32 // DWARF numbers; NoRegister where there is none
+	ReturnAddress uint32 // the usual return-address column
+	AddressSpaces []AddressSpace
+	DefaultRules  []cfi.RegisterRule // for columns that a row does not mention, sorted by column
+	// FramePointer is how a frame that keeps a frame pointer is walked; nil: there is
+	// no such convention. Where a record may lie anywhere in its frame (on AArch64 x29
+	// is at [x29] and the return address at [x29+8]), the caller's stack pointer does
+	// not follow from it: its rule is Undefined then.
+	FramePointer *cfi.Row
+	// Entry is the row of a function that has executed nothing yet: CFA = rsp+8 and
+	// rip at CFA-8 on x86-64, which pushes it; CFA = sp and pc in x30 on AArch64, which
+	// has a link register. The rule of the return address is Offset, Register or
+	// SameValue. By it goes on what no other row describes: a call through a bad
+	// pointer, a function that keeps no frame, and functions of Go. nil: there is no
+	// such rule.
+	Entry          *cfi.Row
+	CallDistance   uint32 // bytes to subtract from a return address to be inside the call; 1 nearly always
+	MaxInstruction uint32 // the longest instruction in bytes
+	StackAlign     uint32 // bytes; words of the stack that may hold a return address are this far apart
+	// SignState is the DWARF number of the pseudo-register that says whether the
+	// return address is signed (RA_SIGN_STATE, 34 on AArch64: AADWARF64, 4.1); 0: there
+	// is none. Rows say the same by cfi.Row.WindowSave. ThreadBinding.ReturnAddressMask
+	// has the bits of a signature.
+	SignState uint32
+	// CanonicalBits is how many bits of an address count where those above must equal
+	// the highest of them, and a fault at an address of which that is not true comes
+	// without the address: 48 on x86-64. 0: every fault has its address.
+	CanonicalBits uint32
+	// ThreadLocal says where thread-local storage is; nil: it is not known.
+	ThreadLocal *ThreadLocal
+	Symbols     []string // names of functions that OpenObject wants to be told of, where an object has them
+	Relocations []Relocation
+	Dialects    []Dialect
+	Processors  []Processor // where processors differ in their lane counts
 	// Companions are what follows the last dot, and that dot (".dbg"), in the
 	// names of files that OpenObject wants to be told of, where they lie beside a
 	// code object with otherwise the same name. Recognises must match them too.
@@ -39,6 +61,28 @@ type Description struct {
 	// its methods are given none, and no connection is made for it.
 	NoEngine bool
 }
+
+// A ThreadLocal says where the blocks of thread-local storage of a thread are, as
+// the ABI of ELF has it (Ulrich Drepper, "ELF Handling For Thread-Local Storage",
+// section 3).
+type ThreadLocal struct {
+	Pointer uint32 // DWARF number of the register that holds the thread pointer
+	Variant ThreadLocalVariant
+	// TCBBelow and TCBAbove are how many bytes of the thread control block lie below
+	// the thread pointer, and from it on: 0 and 16 on AArch64, 16 and 0 on RISC-V.
+	// Both are 0 in variant II, where the thread pointer is where the block begins.
+	TCBBelow, TCBAbove uint32
+}
+
+// ThreadLocalVariant is one of the two layouts of thread-local storage.
+type ThreadLocalVariant uint8
+
+// The variants. In the first, the executable's block begins where the thread
+// control block ends, aligned; in the second it ends at the thread pointer.
+const (
+	ThreadLocalVariantI ThreadLocalVariant = iota
+	ThreadLocalVariantII
+)
 
 // NoRegister stands for a register that an architecture does not have.
 const NoRegister = ^uint32(0)

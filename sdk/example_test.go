@@ -42,6 +42,11 @@ func (tiny) Describe(context.Context) (*sdk.Description, error) {
 			Rules:         []cfi.RegisterRule{saved(fp, -8), saved(pc, -4)},
 			ReturnAddress: pc,
 		},
+		Entry: &cfi.Row{ // a call pushes the return address
+			CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: sp, Offset: 4},
+			Rules:         []cfi.RegisterRule{saved(pc, -4)},
+			ReturnAddress: pc,
+		},
 		CallDistance: 1, MaxInstruction: 4, StackAlign: 4,
 	}, nil
 }

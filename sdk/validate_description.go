@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -21,6 +22,7 @@ func (d *Description) Validate() error {
 		(*Description).checkRegisterSets,
 		(*Description).checkAddressSpaces,
 		(*Description).checkRules,
+		(*Description).checkThreadLocal,
 		(*Description).checkRelocations,
 		(*Description).checkDialects,
 		(*Description).checkProcessors,
@@ -71,6 +73,8 @@ func (d *Description) checkScalars() error {
 		return fmt.Errorf("MaxInstruction: %d, expected at most %d bytes", d.MaxInstruction, MaxInstructionBytes)
 	case d.CallDistance > MaxInstructionBytes:
 		return fmt.Errorf("CallDistance: %d, expected at most %d bytes", d.CallDistance, MaxInstructionBytes)
+	case d.CanonicalBits > d.AddressBits:
+		return fmt.Errorf("CanonicalBits: %d, expected at most AddressBits, %d", d.CanonicalBits, d.AddressBits)
 	case d.StackAlign&(d.StackAlign-1) != 0 || d.StackAlign > 1<<12:
 		return fmt.Errorf("StackAlign: %d, expected a power of two of at most 4096 bytes", d.StackAlign)
 	}
@@ -190,6 +194,9 @@ func (d *Description) checkRegisterRoles() error {
 			return fmt.Errorf("%s: %d is the number of no register", role.field, role.number)
 		}
 	}
+	if _, ok := d.Register(d.SignState); !ok && d.SignState != 0 {
+		return fmt.Errorf("SignState: %d is the number of no register", d.SignState)
+	}
 	return nil
 }
 
@@ -275,11 +282,60 @@ func (d *Description) checkRules() error {
 	if err := c.rules("DefaultRules", d.DefaultRules); err != nil {
 		return err
 	}
-	if d.FramePointer == nil {
+	for _, r := range []struct {
+		field string
+		row   *cfi.Row
+	}{{"FramePointer", d.FramePointer}, {"Entry", d.Entry}} {
+		if r.row == nil {
+			continue
+		}
+		if err := c.row(r.row); err != nil {
+			return fmt.Errorf("%s.%w", r.field, err)
+		}
+	}
+	return d.checkEntry()
+}
+
+// checkEntry checks that Entry is what the engine can follow without an expression:
+// nothing was saved yet, so that the return address is where the call put it.
+func (d *Description) checkEntry() error {
+	row := d.Entry
+	if row == nil {
 		return nil
 	}
-	if err := c.row(d.FramePointer); err != nil {
-		return fmt.Errorf("FramePointer.%w", err)
+	if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) || row.CFA.Space != locexpr.DefaultSpace {
+		return fmt.Errorf("Entry.CFA: expected the stack pointer and an offset, in the default address space")
+	}
+	back, _ := row.Rule(row.ReturnAddress)
+	if !slices.Contains([]cfi.RuleKind{cfi.Offset, cfi.Register, cfi.SameValue}, back.Kind) {
+		return fmt.Errorf("Entry.Rules: no rule Offset, Register or SameValue of the return address, column %d", row.ReturnAddress)
+	}
+	if back.Kind == cfi.SameValue && row.ReturnAddress == uint64(d.PC) {
+		return fmt.Errorf("Entry.Rules: the return address, column %d, is the PC itself", row.ReturnAddress)
+	}
+	return nil
+}
+
+// maxTCB bounds the bytes of a thread control block.
+const maxTCB = 1 << 16
+
+func (d *Description) checkThreadLocal() error {
+	s := d.ThreadLocal
+	if s == nil {
+		return nil
+	}
+	info, ok := d.Register(s.Pointer)
+	switch {
+	case !ok:
+		return fmt.Errorf("ThreadLocal.Pointer: %d is the number of no register", s.Pointer)
+	case info.Bits > 64:
+		return fmt.Errorf("ThreadLocal.Pointer: register %s has %d bits, expected at most 64", info.Name, info.Bits)
+	case s.Variant > ThreadLocalVariantII:
+		return fmt.Errorf("ThreadLocal.Variant: %d is not a variant", s.Variant)
+	case s.TCBBelow > maxTCB || s.TCBAbove > maxTCB:
+		return fmt.Errorf("ThreadLocal.TCBBelow: %d and %d bytes of a thread control block, expected at most %d", s.TCBBelow, s.TCBAbove, maxTCB)
+	case s.Variant == ThreadLocalVariantII && (s.TCBBelow != 0 || s.TCBAbove != 0):
+		return fmt.Errorf("ThreadLocal.TCBBelow: %d and %d bytes of a thread control block, expected 0 in variant II", s.TCBBelow, s.TCBAbove)
 	}
 	return nil
 }

@@ -46,6 +46,8 @@ func encodeDescription(d *Description) *pb.Description {
 		CallDistance:   d.CallDistance,
 		MaxInstruction: d.MaxInstruction,
 		StackAlign:     d.StackAlign,
+		SignState:      d.SignState,
+		CanonicalBits:  d.CanonicalBits,
 		NoEngine:       d.NoEngine,
 		Symbols:        texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
@@ -64,10 +66,21 @@ func encodeDescription(d *Description) *pb.Description {
 		}),
 		Companions: d.Companions,
 	}
-	if d.FramePointer != nil {
-		p.FramePointer = encodeRows([]cfi.Row{*d.FramePointer})
+	p.FramePointer, p.Entry = encodeOneRow(d.FramePointer), encodeOneRow(d.Entry)
+	if s := d.ThreadLocal; s != nil {
+		p.ThreadLocalStorage = &pb.ThreadLocal{
+			Pointer: s.Pointer, Variant: pb.ThreadLocalVariant(s.Variant), TcbBelow: s.TCBBelow, TcbAbove: s.TCBAbove,
+		}
 	}
 	return p
+}
+
+// encodeOneRow encodes a row that may be absent.
+func encodeOneRow(r *cfi.Row) *pb.Rows {
+	if r == nil {
+		return nil
+	}
+	return encodeRows([]cfi.Row{*r})
 }
 
 func decodeDescription(p *pb.Description) (*Description, error) {
@@ -104,6 +117,8 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		CallDistance:   p.GetCallDistance(),
 		MaxInstruction: p.GetMaxInstruction(),
 		StackAlign:     p.GetStackAlign(),
+		SignState:      p.GetSignState(),
+		CanonicalBits:  p.GetCanonicalBits(),
 		NoEngine:       p.GetNoEngine(),
 		Symbols:        d.textList("symbols", p.GetSymbols()),
 		Relocations:    column(p.GetRelocations(), d.relocation),
@@ -118,19 +133,32 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	var err error
 	description.DefaultRules, err = decodeRules(p.GetDefaultRules())
 	d.wrap("default_rules", err)
-	if p.GetFramePointer() != nil {
-		rows, err := decodeRows(p.GetFramePointer())
-		d.wrap("frame_pointer", err)
-		if len(rows) != 1 {
-			d.fail("frame_pointer", "%d rows, expected one", len(rows))
-		} else {
-			description.FramePointer = &rows[0]
+	description.FramePointer = d.oneRow("frame_pointer", p.GetFramePointer())
+	description.Entry = d.oneRow("entry", p.GetEntry())
+	if s := p.GetThreadLocalStorage(); s != nil {
+		description.ThreadLocal = &ThreadLocal{
+			Pointer: s.GetPointer(), Variant: enum(&d, "thread_local_storage.variant", s.GetVariant(), ThreadLocalVariantII),
+			TCBBelow: s.GetTcbBelow(), TCBAbove: s.GetTcbAbove(),
 		}
 	}
 	if d.err != nil {
 		return nil, d.err
 	}
 	return description, nil
+}
+
+// oneRow decodes a row that may be absent.
+func (d *decoder) oneRow(field string, p *pb.Rows) *cfi.Row {
+	if p == nil {
+		return nil
+	}
+	rows, err := decodeRows(p)
+	d.wrap(field, err)
+	if len(rows) != 1 {
+		d.fail(field, "%d rows, expected one", len(rows))
+		return nil
+	}
+	return &rows[0]
 }
 
 func (d *decoder) recogniser(p **pb.Recogniser) Recogniser {

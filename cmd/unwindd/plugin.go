@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/sdk"
@@ -191,6 +192,9 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	if d.ByteOrder == sdk.BigEndian {
 		order = "big-endian"
 	}
+	frames := report.CallFrames{Space: spaceNames(d), Register: func(n uint64) string {
+		return register(uint32(n)) //nolint:gosec // a valid row has numbers of registers
+	}}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	b := report.NewPrinter(t)
 	line := func(what, format string, args ...any) {
@@ -202,6 +206,21 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	line("addresses", "%d bits, %s", d.AddressBits, order)
 	line("PC, SP, FP", "%s, %s, %s", register(d.PC), register(d.SP), register(d.FP))
 	line("return address", "column %d", d.ReturnAddress)
+	for _, r := range []struct {
+		what string
+		row  *cfi.Row
+	}{{"entry", d.Entry}, {"frame pointer", d.FramePointer}} {
+		if r.row != nil {
+			line(r.what, "%s", frames.RowText(r.row))
+		}
+	}
+	if d.SignState != 0 {
+		line("sign state", "%s", register(d.SignState))
+	}
+	if s := d.ThreadLocal; s != nil {
+		variant := map[sdk.ThreadLocalVariant]string{sdk.ThreadLocalVariantI: "I", sdk.ThreadLocalVariantII: "II"}[s.Variant]
+		line("thread-local storage", "variant %s, thread pointer %s", variant, register(s.Pointer))
+	}
 	for _, s := range d.AddressSpaces {
 		line("address space", "%d %s, %d bits", s.Number, s.Name, s.Bits)
 	}

@@ -17,7 +17,7 @@ import (
 
 // cacheFormat is the version of the files below. It is part of their names, as
 // is the version of the protocol: entries of other versions are other files.
-const cacheFormat = 1
+const cacheFormat = 2
 
 // maxCacheEntry bounds what is read of an entry, in bytes.
 const maxCacheEntry = 16 << 20

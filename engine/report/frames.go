@@ -144,6 +144,15 @@ func (c *CallFrames) rule(r *cfi.Rule, expr func([]byte) string) string {
 	return "architectural"
 }
 
+// RowText is a row on one line: its CFA, then the rules of its columns.
+func (c *CallFrames) RowText(r *cfi.Row) string {
+	s := "CFA=" + c.cfa(&r.CFA, hexExpr)
+	for i := range r.Rules {
+		s += " " + c.Register(r.Rules[i].Column) + "=" + c.rule(&r.Rules[i].Rule, hexExpr)
+	}
+	return s
+}
+
 // signed writes +0 too.
 func signed(n int64) string {
 	s := strconv.FormatInt(n, 10)

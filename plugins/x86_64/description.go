@@ -30,9 +30,12 @@ func Description() *sdk.Description {
 		AddressSpaces:  []sdk.AddressSpace{{Number: locexpr.DefaultSpace, Name: "global", Bits: 64, Scope: sdk.ProcessScope}},
 		DefaultRules:   defaultRules(true),
 		FramePointer:   framePointerRow(),
+		Entry:          entryRow(),
 		CallDistance:   1,
 		MaxInstruction: maxInstruction,
 		StackAlign:     8,
+		CanonicalBits:  48,
+		ThreadLocal:    &sdk.ThreadLocal{Pointer: fsBase, Variant: sdk.ThreadLocalVariantII},
 		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,
@@ -116,6 +119,19 @@ func framePointerRow() *cfi.Row {
 		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r.column), Rule: r.rule})
 	}
 	return row
+}
+
+// entryRow is the frame of a function that has executed nothing: the call pushed
+// its return address (psABI 3.2.2).
+func entryRow() *cfi.Row {
+	return &cfi.Row{
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: 8},
+		Rules: []cfi.RegisterRule{
+			{Column: uint64(rsp), Rule: cfi.Rule{Kind: cfi.ValOffset}},
+			{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}},
+		},
+		ReturnAddress: uint64(rip),
+	}
 }
 
 // relocations are the types that sections of CFI and debugging information

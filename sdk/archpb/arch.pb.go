@@ -480,6 +480,52 @@ func (RelocationField) EnumDescriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{7}
 }
 
+type ThreadLocalVariant int32
+
+const (
+	ThreadLocalVariant_VARIANT_I  ThreadLocalVariant = 0
+	ThreadLocalVariant_VARIANT_II ThreadLocalVariant = 1
+)
+
+// Enum value maps for ThreadLocalVariant.
+var (
+	ThreadLocalVariant_name = map[int32]string{
+		0: "VARIANT_I",
+		1: "VARIANT_II",
+	}
+	ThreadLocalVariant_value = map[string]int32{
+		"VARIANT_I":  0,
+		"VARIANT_II": 1,
+	}
+)
+
+func (x ThreadLocalVariant) Enum() *ThreadLocalVariant {
+	p := new(ThreadLocalVariant)
+	*p = x
+	return p
+}
+
+func (x ThreadLocalVariant) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ThreadLocalVariant) Descriptor() protoreflect.EnumDescriptor {
+	return file_arch_proto_enumTypes[8].Descriptor()
+}
+
+func (ThreadLocalVariant) Type() protoreflect.EnumType {
+	return &file_arch_proto_enumTypes[8]
+}
+
+func (x ThreadLocalVariant) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ThreadLocalVariant.Descriptor instead.
+func (ThreadLocalVariant) EnumDescriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{8}
+}
+
 type RowPriority int32
 
 const (
@@ -510,11 +556,11 @@ func (x RowPriority) String() string {
 }
 
 func (RowPriority) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[8].Descriptor()
+	return file_arch_proto_enumTypes[9].Descriptor()
 }
 
 func (RowPriority) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[8]
+	return &file_arch_proto_enumTypes[9]
 }
 
 func (x RowPriority) Number() protoreflect.EnumNumber {
@@ -523,7 +569,7 @@ func (x RowPriority) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RowPriority.Descriptor instead.
 func (RowPriority) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 type FunctionKind int32
@@ -571,11 +617,11 @@ func (x FunctionKind) String() string {
 }
 
 func (FunctionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[9].Descriptor()
+	return file_arch_proto_enumTypes[10].Descriptor()
 }
 
 func (FunctionKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[9]
+	return &file_arch_proto_enumTypes[10]
 }
 
 func (x FunctionKind) Number() protoreflect.EnumNumber {
@@ -584,7 +630,7 @@ func (x FunctionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FunctionKind.Descriptor instead.
 func (FunctionKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 type MapKind int32
@@ -623,11 +669,11 @@ func (x MapKind) String() string {
 }
 
 func (MapKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[10].Descriptor()
+	return file_arch_proto_enumTypes[11].Descriptor()
 }
 
 func (MapKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[10]
+	return &file_arch_proto_enumTypes[11]
 }
 
 func (x MapKind) Number() protoreflect.EnumNumber {
@@ -636,7 +682,7 @@ func (x MapKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MapKind.Descriptor instead.
 func (MapKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 type ReturnClass int32
@@ -675,11 +721,11 @@ func (x ReturnClass) String() string {
 }
 
 func (ReturnClass) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[11].Descriptor()
+	return file_arch_proto_enumTypes[12].Descriptor()
 }
 
 func (ReturnClass) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[11]
+	return &file_arch_proto_enumTypes[12]
 }
 
 func (x ReturnClass) Number() protoreflect.EnumNumber {
@@ -688,7 +734,7 @@ func (x ReturnClass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReturnClass.Descriptor instead.
 func (ReturnClass) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 // What an instruction does that may stop a thread.
@@ -743,11 +789,11 @@ func (x InstructionKind) String() string {
 }
 
 func (InstructionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[12].Descriptor()
+	return file_arch_proto_enumTypes[13].Descriptor()
 }
 
 func (InstructionKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[12]
+	return &file_arch_proto_enumTypes[13]
 }
 
 func (x InstructionKind) Number() protoreflect.EnumNumber {
@@ -756,7 +802,7 @@ func (x InstructionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InstructionKind.Descriptor instead.
 func (InstructionKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 // ArchitectureError is a detail of the status of a call that failed in the
@@ -1233,9 +1279,13 @@ type Description struct {
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
 	// Its calls ask nothing of the engine: there is no Attach, and no session.
-	NoEngine      bool `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NoEngine           bool         `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	Entry              *Rows        `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
+	SignState          uint32       `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
+	CanonicalBits      uint32       `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
+	ThreadLocalStorage *ThreadLocal `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Description) Reset() {
@@ -1429,6 +1479,102 @@ func (x *Description) GetNoEngine() bool {
 	return false
 }
 
+func (x *Description) GetEntry() *Rows {
+	if x != nil {
+		return x.Entry
+	}
+	return nil
+}
+
+func (x *Description) GetSignState() uint32 {
+	if x != nil {
+		return x.SignState
+	}
+	return 0
+}
+
+func (x *Description) GetCanonicalBits() uint32 {
+	if x != nil {
+		return x.CanonicalBits
+	}
+	return 0
+}
+
+func (x *Description) GetThreadLocalStorage() *ThreadLocal {
+	if x != nil {
+		return x.ThreadLocalStorage
+	}
+	return nil
+}
+
+type ThreadLocal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pointer       uint32                 `protobuf:"varint,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
+	Variant       ThreadLocalVariant     `protobuf:"varint,2,opt,name=variant,proto3,enum=unwindd.arch.v1.ThreadLocalVariant" json:"variant,omitempty"`
+	TcbBelow      uint32                 `protobuf:"varint,3,opt,name=tcb_below,json=tcbBelow,proto3" json:"tcb_below,omitempty"`
+	TcbAbove      uint32                 `protobuf:"varint,4,opt,name=tcb_above,json=tcbAbove,proto3" json:"tcb_above,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThreadLocal) Reset() {
+	*x = ThreadLocal{}
+	mi := &file_arch_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThreadLocal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThreadLocal) ProtoMessage() {}
+
+func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThreadLocal.ProtoReflect.Descriptor instead.
+func (*ThreadLocal) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ThreadLocal) GetPointer() uint32 {
+	if x != nil {
+		return x.Pointer
+	}
+	return 0
+}
+
+func (x *ThreadLocal) GetVariant() ThreadLocalVariant {
+	if x != nil {
+		return x.Variant
+	}
+	return ThreadLocalVariant_VARIANT_I
+}
+
+func (x *ThreadLocal) GetTcbBelow() uint32 {
+	if x != nil {
+		return x.TcbBelow
+	}
+	return 0
+}
+
+func (x *ThreadLocal) GetTcbAbove() uint32 {
+	if x != nil {
+		return x.TcbAbove
+	}
+	return 0
+}
+
 type Processor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1441,7 +1587,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1599,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1612,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Processor) GetName() string {
@@ -1511,7 +1657,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1669,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1682,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -1597,7 +1743,7 @@ type RegisterRange struct {
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1755,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1768,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -1696,7 +1842,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1854,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1867,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -1785,7 +1931,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1943,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1956,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -1853,7 +1999,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1865,7 +2011,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1878,7 +2024,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -1919,7 +2065,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2077,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2090,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Dialect) GetName() string {
@@ -1972,7 +2118,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2130,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2143,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2030,7 +2176,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2188,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2201,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AttachRequest) GetBrokerId() uint32 {
@@ -2073,7 +2219,7 @@ type AttachAnswer struct {
 
 func (x *AttachAnswer) Reset() {
 	*x = AttachAnswer{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2231,7 @@ func (x *AttachAnswer) String() string {
 func (*AttachAnswer) ProtoMessage() {}
 
 func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2244,7 @@ func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
 func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 type OpenTargetRequest struct {
@@ -2113,7 +2259,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2271,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2284,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2182,7 +2328,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2340,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2353,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2268,7 +2414,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2426,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2439,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2362,7 +2508,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2374,7 +2520,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2387,7 +2533,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2415,7 +2561,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2573,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2586,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2479,7 +2625,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2637,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2650,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -2570,7 +2716,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2728,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2741,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -2668,7 +2814,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2826,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2839,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -2847,7 +2993,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3005,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3018,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -2908,7 +3054,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +3066,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3079,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -2981,7 +3127,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3139,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3152,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3088,7 +3234,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3246,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3259,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3190,7 +3336,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3348,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3361,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3298,7 +3444,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3456,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3469,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3353,7 +3499,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3511,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3524,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3427,7 +3573,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3585,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3598,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3489,7 +3635,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3647,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3660,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -3569,7 +3715,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3727,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3740,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -3629,7 +3775,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3787,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3800,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -3738,7 +3884,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3750,7 +3896,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3763,7 +3909,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -3798,7 +3944,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +3956,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +3969,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -3859,7 +4005,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +4017,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +4030,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -3925,7 +4071,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4083,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3950,7 +4096,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4022,7 +4168,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4180,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4047,7 +4193,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4099,7 +4245,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4111,7 +4257,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4124,7 +4270,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4181,7 +4327,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4193,7 +4339,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4206,7 +4352,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4247,7 +4393,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4259,7 +4405,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4272,7 +4418,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4354,7 +4500,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4366,7 +4512,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4379,7 +4525,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4443,7 +4589,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4455,7 +4601,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4468,7 +4614,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -4551,7 +4697,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4563,7 +4709,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4576,7 +4722,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -4656,7 +4802,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4814,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4827,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -4786,7 +4932,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4798,7 +4944,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4811,7 +4957,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -4846,7 +4992,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4858,7 +5004,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4871,7 +5017,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -4911,7 +5057,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4923,7 +5069,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4936,7 +5082,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5016,7 +5162,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5028,7 +5174,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5041,7 +5187,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5121,7 +5267,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5133,7 +5279,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5146,7 +5292,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5166,7 +5312,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5178,7 +5324,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5191,7 +5337,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5218,7 +5364,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5230,7 +5376,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5243,7 +5389,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5272,7 +5418,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5284,7 +5430,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5297,7 +5443,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5346,7 +5492,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5504,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5517,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5463,7 +5609,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5475,7 +5621,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5634,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -5578,7 +5724,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5590,7 +5736,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5603,7 +5749,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReadMemoryRequest) GetSession() uint64 {
@@ -5667,7 +5813,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5679,7 +5825,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5692,7 +5838,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -5727,7 +5873,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5739,7 +5885,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5752,7 +5898,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadRegistersRequest) GetSession() uint64 {
@@ -5785,7 +5931,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5797,7 +5943,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5810,7 +5956,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -5831,7 +5977,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +5989,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +6002,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadSectionRequest) GetSession() uint64 {
@@ -5889,7 +6035,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5901,7 +6047,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5914,7 +6060,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -5968,7 +6114,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xfc\a\n" +
+	"\x0fDescribeRequest\"\xbf\t\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6001,7 +6147,17 @@ const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"companions\x18\x16 \x03(\tR\n" +
 	"companions\x12\x1b\n" +
-	"\tno_engine\x18\x17 \x01(\bR\bnoEngine\"j\n" +
+	"\tno_engine\x18\x17 \x01(\bR\bnoEngine\x12+\n" +
+	"\x05entry\x18\x18 \x01(\v2\x15.unwindd.arch.v1.RowsR\x05entry\x12\x1d\n" +
+	"\n" +
+	"sign_state\x18\x19 \x01(\rR\tsignState\x12%\n" +
+	"\x0ecanonical_bits\x18\x1a \x01(\rR\rcanonicalBits\x12N\n" +
+	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v1.ThreadLocalR\x12threadLocalStorage\"\xa0\x01\n" +
+	"\vThreadLocal\x12\x18\n" +
+	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
+	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v1.ThreadLocalVariantR\avariant\x12\x1b\n" +
+	"\ttcb_below\x18\x03 \x01(\rR\btcbBelow\x12\x1b\n" +
+	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
@@ -6453,7 +6609,11 @@ const file_arch_proto_rawDesc = "" +
 	"\vFIELD_BYTES\x10\x00\x12\x0e\n" +
 	"\n" +
 	"FIELD_LOW6\x10\x01\x12\x11\n" +
-	"\rFIELD_ULEB128\x10\x02*/\n" +
+	"\rFIELD_ULEB128\x10\x02*3\n" +
+	"\x12ThreadLocalVariant\x12\r\n" +
+	"\tVARIANT_I\x10\x00\x12\x0e\n" +
+	"\n" +
+	"VARIANT_II\x10\x01*/\n" +
 	"\vRowPriority\x12\r\n" +
 	"\tBELOW_CFI\x10\x00\x12\x11\n" +
 	"\rOVERRIDES_CFI\x10\x01*\xb7\x01\n" +
@@ -6517,8 +6677,8 @@ func file_arch_proto_rawDescGZIP() []byte {
 	return file_arch_proto_rawDescData
 }
 
-var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
@@ -6528,219 +6688,224 @@ var file_arch_proto_goTypes = []any{
 	(SpaceScope)(0),               // 5: unwindd.arch.v1.SpaceScope
 	(RelocationKind)(0),           // 6: unwindd.arch.v1.RelocationKind
 	(RelocationField)(0),          // 7: unwindd.arch.v1.RelocationField
-	(RowPriority)(0),              // 8: unwindd.arch.v1.RowPriority
-	(FunctionKind)(0),             // 9: unwindd.arch.v1.FunctionKind
-	(MapKind)(0),                  // 10: unwindd.arch.v1.MapKind
-	(ReturnClass)(0),              // 11: unwindd.arch.v1.ReturnClass
-	(InstructionKind)(0),          // 12: unwindd.arch.v1.InstructionKind
-	(*ArchitectureError)(nil),     // 13: unwindd.arch.v1.ArchitectureError
-	(*Blobs)(nil),                 // 14: unwindd.arch.v1.Blobs
-	(*RegistersColumn)(nil),       // 15: unwindd.arch.v1.RegistersColumn
-	(*Rules)(nil),                 // 16: unwindd.arch.v1.Rules
-	(*Rows)(nil),                  // 17: unwindd.arch.v1.Rows
-	(*DescribeRequest)(nil),       // 18: unwindd.arch.v1.DescribeRequest
-	(*Description)(nil),           // 19: unwindd.arch.v1.Description
-	(*Processor)(nil),             // 20: unwindd.arch.v1.Processor
-	(*Recogniser)(nil),            // 21: unwindd.arch.v1.Recogniser
-	(*RegisterRange)(nil),         // 22: unwindd.arch.v1.RegisterRange
-	(*RegisterSet)(nil),           // 23: unwindd.arch.v1.RegisterSet
-	(*AddressSpace)(nil),          // 24: unwindd.arch.v1.AddressSpace
-	(*Relocation)(nil),            // 25: unwindd.arch.v1.Relocation
-	(*Dialect)(nil),               // 26: unwindd.arch.v1.Dialect
-	(*DialectOperation)(nil),      // 27: unwindd.arch.v1.DialectOperation
-	(*AttachRequest)(nil),         // 28: unwindd.arch.v1.AttachRequest
-	(*AttachAnswer)(nil),          // 29: unwindd.arch.v1.AttachAnswer
-	(*OpenTargetRequest)(nil),     // 30: unwindd.arch.v1.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 31: unwindd.arch.v1.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 32: unwindd.arch.v1.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 33: unwindd.arch.v1.TargetAgents
-	(*TargetQueues)(nil),          // 34: unwindd.arch.v1.TargetQueues
-	(*TargetDispatches)(nil),      // 35: unwindd.arch.v1.TargetDispatches
-	(*TargetObjects)(nil),         // 36: unwindd.arch.v1.TargetObjects
-	(*TargetThreads)(nil),         // 37: unwindd.arch.v1.TargetThreads
-	(*SavedRegisters)(nil),        // 38: unwindd.arch.v1.SavedRegisters
-	(*SpaceMemory)(nil),           // 39: unwindd.arch.v1.SpaceMemory
-	(*ThreadStops)(nil),           // 40: unwindd.arch.v1.ThreadStops
-	(*Waves)(nil),                 // 41: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 42: unwindd.arch.v1.OpenObjectRequest
-	(*Companion)(nil),             // 43: unwindd.arch.v1.Companion
-	(*Sections)(nil),              // 44: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 45: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 46: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 47: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 48: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 49: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 50: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 51: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 52: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 53: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 54: unwindd.arch.v1.Variables
-	(*RowGaps)(nil),               // 55: unwindd.arch.v1.RowGaps
-	(*FrameRulesRequest)(nil),     // 56: unwindd.arch.v1.FrameRulesRequest
-	(*CodeExits)(nil),             // 57: unwindd.arch.v1.CodeExits
-	(*FrameRulesAnswer)(nil),      // 58: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 59: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 60: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 61: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 62: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 63: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 64: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 65: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 66: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 67: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 68: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 69: unwindd.arch.v1.DisassembleAnswer
-	(*Accesses)(nil),              // 70: unwindd.arch.v1.Accesses
-	(*ReadMemoryRequest)(nil),     // 71: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 72: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 73: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 74: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 75: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 76: unwindd.arch.v1.SectionPart
+	(ThreadLocalVariant)(0),       // 8: unwindd.arch.v1.ThreadLocalVariant
+	(RowPriority)(0),              // 9: unwindd.arch.v1.RowPriority
+	(FunctionKind)(0),             // 10: unwindd.arch.v1.FunctionKind
+	(MapKind)(0),                  // 11: unwindd.arch.v1.MapKind
+	(ReturnClass)(0),              // 12: unwindd.arch.v1.ReturnClass
+	(InstructionKind)(0),          // 13: unwindd.arch.v1.InstructionKind
+	(*ArchitectureError)(nil),     // 14: unwindd.arch.v1.ArchitectureError
+	(*Blobs)(nil),                 // 15: unwindd.arch.v1.Blobs
+	(*RegistersColumn)(nil),       // 16: unwindd.arch.v1.RegistersColumn
+	(*Rules)(nil),                 // 17: unwindd.arch.v1.Rules
+	(*Rows)(nil),                  // 18: unwindd.arch.v1.Rows
+	(*DescribeRequest)(nil),       // 19: unwindd.arch.v1.DescribeRequest
+	(*Description)(nil),           // 20: unwindd.arch.v1.Description
+	(*ThreadLocal)(nil),           // 21: unwindd.arch.v1.ThreadLocal
+	(*Processor)(nil),             // 22: unwindd.arch.v1.Processor
+	(*Recogniser)(nil),            // 23: unwindd.arch.v1.Recogniser
+	(*RegisterRange)(nil),         // 24: unwindd.arch.v1.RegisterRange
+	(*RegisterSet)(nil),           // 25: unwindd.arch.v1.RegisterSet
+	(*AddressSpace)(nil),          // 26: unwindd.arch.v1.AddressSpace
+	(*Relocation)(nil),            // 27: unwindd.arch.v1.Relocation
+	(*Dialect)(nil),               // 28: unwindd.arch.v1.Dialect
+	(*DialectOperation)(nil),      // 29: unwindd.arch.v1.DialectOperation
+	(*AttachRequest)(nil),         // 30: unwindd.arch.v1.AttachRequest
+	(*AttachAnswer)(nil),          // 31: unwindd.arch.v1.AttachAnswer
+	(*OpenTargetRequest)(nil),     // 32: unwindd.arch.v1.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 33: unwindd.arch.v1.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 34: unwindd.arch.v1.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 35: unwindd.arch.v1.TargetAgents
+	(*TargetQueues)(nil),          // 36: unwindd.arch.v1.TargetQueues
+	(*TargetDispatches)(nil),      // 37: unwindd.arch.v1.TargetDispatches
+	(*TargetObjects)(nil),         // 38: unwindd.arch.v1.TargetObjects
+	(*TargetThreads)(nil),         // 39: unwindd.arch.v1.TargetThreads
+	(*SavedRegisters)(nil),        // 40: unwindd.arch.v1.SavedRegisters
+	(*SpaceMemory)(nil),           // 41: unwindd.arch.v1.SpaceMemory
+	(*ThreadStops)(nil),           // 42: unwindd.arch.v1.ThreadStops
+	(*Waves)(nil),                 // 43: unwindd.arch.v1.Waves
+	(*OpenObjectRequest)(nil),     // 44: unwindd.arch.v1.OpenObjectRequest
+	(*Companion)(nil),             // 45: unwindd.arch.v1.Companion
+	(*Sections)(nil),              // 46: unwindd.arch.v1.Sections
+	(*Symbols)(nil),               // 47: unwindd.arch.v1.Symbols
+	(*OpenObjectPart)(nil),        // 48: unwindd.arch.v1.OpenObjectPart
+	(*TableRows)(nil),             // 49: unwindd.arch.v1.TableRows
+	(*OpenObjectAnswer)(nil),      // 50: unwindd.arch.v1.OpenObjectAnswer
+	(*Overrides)(nil),             // 51: unwindd.arch.v1.Overrides
+	(*Nested)(nil),                // 52: unwindd.arch.v1.Nested
+	(*Tables)(nil),                // 53: unwindd.arch.v1.Tables
+	(*Functions)(nil),             // 54: unwindd.arch.v1.Functions
+	(*PositionMaps)(nil),          // 55: unwindd.arch.v1.PositionMaps
+	(*Variables)(nil),             // 56: unwindd.arch.v1.Variables
+	(*RowGaps)(nil),               // 57: unwindd.arch.v1.RowGaps
+	(*FrameRulesRequest)(nil),     // 58: unwindd.arch.v1.FrameRulesRequest
+	(*CodeExits)(nil),             // 59: unwindd.arch.v1.CodeExits
+	(*FrameRulesAnswer)(nil),      // 60: unwindd.arch.v1.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 61: unwindd.arch.v1.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 62: unwindd.arch.v1.BindThreadsAnswer
+	(*Widths)(nil),                // 63: unwindd.arch.v1.Widths
+	(*Maps)(nil),                  // 64: unwindd.arch.v1.Maps
+	(*MapRanges)(nil),             // 65: unwindd.arch.v1.MapRanges
+	(*TranslateRequest)(nil),      // 66: unwindd.arch.v1.TranslateRequest
+	(*TranslateAnswer)(nil),       // 67: unwindd.arch.v1.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 68: unwindd.arch.v1.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 69: unwindd.arch.v1.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 70: unwindd.arch.v1.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 71: unwindd.arch.v1.DisassembleAnswer
+	(*Accesses)(nil),              // 72: unwindd.arch.v1.Accesses
+	(*ReadMemoryRequest)(nil),     // 73: unwindd.arch.v1.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 74: unwindd.arch.v1.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 75: unwindd.arch.v1.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 76: unwindd.arch.v1.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 77: unwindd.arch.v1.ReadSectionRequest
+	(*SectionPart)(nil),           // 78: unwindd.arch.v1.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
-	14,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
+	15,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
 	1,   // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
-	14,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
-	16,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
-	16,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	21,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
+	15,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
+	17,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
+	17,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
+	23,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
 	2,   // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	22,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	23,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	24,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
-	16,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
-	17,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	25,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	26,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	14,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	20,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
-	3,   // 17: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
-	4,   // 18: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
-	5,   // 19: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
-	6,   // 20: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	7,   // 21: unwindd.arch.v1.Relocation.field:type_name -> unwindd.arch.v1.RelocationField
-	27,  // 22: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	14,  // 23: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	14,  // 24: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	32,  // 25: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	37,  // 26: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
-	33,  // 27: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
-	34,  // 28: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
-	35,  // 29: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
-	36,  // 30: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
-	14,  // 31: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
-	14,  // 32: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	14,  // 33: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
-	14,  // 34: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
-	14,  // 35: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
-	14,  // 36: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
-	14,  // 37: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
-	14,  // 38: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
-	14,  // 39: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
-	14,  // 40: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
-	14,  // 41: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
-	14,  // 42: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
-	14,  // 43: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
-	14,  // 44: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
-	14,  // 45: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
-	15,  // 46: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	38,  // 47: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
-	39,  // 48: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
-	41,  // 49: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
-	40,  // 50: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
-	14,  // 51: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
-	14,  // 52: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	14,  // 53: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	14,  // 54: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	14,  // 55: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
-	14,  // 56: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
-	14,  // 57: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	14,  // 58: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	14,  // 59: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	14,  // 60: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	44,  // 61: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	45,  // 62: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	43,  // 63: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	14,  // 64: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	14,  // 65: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	48,  // 66: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	47,  // 67: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	17,  // 68: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	49,  // 69: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	16,  // 70: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	50,  // 71: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	51,  // 72: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	52,  // 73: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	53,  // 74: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	54,  // 75: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	14,  // 76: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	14,  // 77: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	14,  // 78: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	14,  // 79: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	14,  // 80: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	8,   // 81: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	14,  // 82: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	14,  // 83: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	9,   // 84: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	16,  // 85: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	14,  // 86: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	14,  // 87: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	14,  // 88: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	14,  // 89: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	14,  // 90: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	14,  // 91: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	17,  // 92: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	14,  // 93: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	55,  // 94: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	57,  // 95: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
-	15,  // 96: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	14,  // 97: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	14,  // 98: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	61,  // 99: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	14,  // 100: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	14,  // 101: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	14,  // 102: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	62,  // 103: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	14,  // 104: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	63,  // 105: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	10,  // 106: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	14,  // 107: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	11,  // 108: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	14,  // 109: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	12,  // 110: unwindd.arch.v1.DisassembleAnswer.kinds:type_name -> unwindd.arch.v1.InstructionKind
-	70,  // 111: unwindd.arch.v1.DisassembleAnswer.accesses:type_name -> unwindd.arch.v1.Accesses
-	15,  // 112: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	18,  // 113: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	28,  // 114: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	30,  // 115: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	42,  // 116: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	56,  // 117: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	59,  // 118: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	64,  // 119: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	66,  // 120: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	68,  // 121: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	71,  // 122: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	73,  // 123: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	75,  // 124: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	19,  // 125: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	29,  // 126: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	31,  // 127: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	46,  // 128: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	58,  // 129: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	60,  // 130: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	65,  // 131: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	67,  // 132: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	69,  // 133: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	72,  // 134: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	74,  // 135: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	76,  // 136: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	125, // [125:137] is the sub-list for method output_type
-	113, // [113:125] is the sub-list for method input_type
-	113, // [113:113] is the sub-list for extension type_name
-	113, // [113:113] is the sub-list for extension extendee
-	0,   // [0:113] is the sub-list for field type_name
+	24,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
+	25,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
+	26,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
+	17,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
+	18,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
+	27,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
+	28,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
+	15,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
+	22,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
+	18,  // 17: unwindd.arch.v1.Description.entry:type_name -> unwindd.arch.v1.Rows
+	21,  // 18: unwindd.arch.v1.Description.thread_local_storage:type_name -> unwindd.arch.v1.ThreadLocal
+	8,   // 19: unwindd.arch.v1.ThreadLocal.variant:type_name -> unwindd.arch.v1.ThreadLocalVariant
+	3,   // 20: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
+	4,   // 21: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
+	5,   // 22: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
+	6,   // 23: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
+	7,   // 24: unwindd.arch.v1.Relocation.field:type_name -> unwindd.arch.v1.RelocationField
+	29,  // 25: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
+	15,  // 26: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
+	15,  // 27: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
+	34,  // 28: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
+	39,  // 29: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
+	35,  // 30: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
+	36,  // 31: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
+	37,  // 32: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
+	38,  // 33: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
+	15,  // 34: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
+	15,  // 35: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	15,  // 36: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
+	15,  // 37: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
+	15,  // 38: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
+	15,  // 39: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
+	15,  // 40: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
+	15,  // 41: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
+	15,  // 42: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
+	15,  // 43: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
+	15,  // 44: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
+	15,  // 45: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
+	15,  // 46: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
+	15,  // 47: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
+	15,  // 48: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
+	16,  // 49: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	40,  // 50: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
+	41,  // 51: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
+	43,  // 52: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
+	42,  // 53: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
+	15,  // 54: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
+	15,  // 55: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
+	15,  // 56: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
+	15,  // 57: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
+	15,  // 58: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
+	15,  // 59: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
+	15,  // 60: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
+	15,  // 61: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
+	15,  // 62: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
+	15,  // 63: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
+	46,  // 64: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
+	47,  // 65: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
+	45,  // 66: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
+	15,  // 67: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
+	15,  // 68: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
+	50,  // 69: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
+	49,  // 70: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
+	18,  // 71: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
+	51,  // 72: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
+	17,  // 73: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
+	52,  // 74: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
+	53,  // 75: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
+	54,  // 76: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
+	55,  // 77: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
+	56,  // 78: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
+	15,  // 79: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	15,  // 80: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
+	15,  // 81: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
+	15,  // 82: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
+	15,  // 83: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
+	9,   // 84: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
+	15,  // 85: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
+	15,  // 86: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
+	10,  // 87: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
+	17,  // 88: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
+	15,  // 89: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
+	15,  // 90: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
+	15,  // 91: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
+	15,  // 92: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
+	15,  // 93: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
+	15,  // 94: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
+	18,  // 95: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
+	15,  // 96: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
+	57,  // 97: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
+	59,  // 98: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
+	16,  // 99: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	15,  // 100: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
+	15,  // 101: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
+	63,  // 102: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
+	15,  // 103: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
+	15,  // 104: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
+	15,  // 105: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
+	64,  // 106: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
+	15,  // 107: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
+	65,  // 108: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
+	11,  // 109: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
+	15,  // 110: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
+	12,  // 111: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
+	15,  // 112: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
+	13,  // 113: unwindd.arch.v1.DisassembleAnswer.kinds:type_name -> unwindd.arch.v1.InstructionKind
+	72,  // 114: unwindd.arch.v1.DisassembleAnswer.accesses:type_name -> unwindd.arch.v1.Accesses
+	16,  // 115: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
+	19,  // 116: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
+	30,  // 117: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
+	32,  // 118: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
+	44,  // 119: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
+	58,  // 120: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
+	61,  // 121: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
+	66,  // 122: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
+	68,  // 123: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
+	70,  // 124: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
+	73,  // 125: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
+	75,  // 126: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
+	77,  // 127: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
+	20,  // 128: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
+	31,  // 129: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
+	33,  // 130: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
+	48,  // 131: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
+	60,  // 132: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
+	62,  // 133: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
+	67,  // 134: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
+	69,  // 135: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
+	71,  // 136: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
+	74,  // 137: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
+	76,  // 138: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
+	78,  // 139: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
+	128, // [128:140] is the sub-list for method output_type
+	116, // [116:128] is the sub-list for method input_type
+	116, // [116:116] is the sub-list for extension type_name
+	116, // [116:116] is the sub-list for extension extendee
+	0,   // [0:116] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -6748,15 +6913,15 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[18].OneofWrappers = []any{
+	file_arch_proto_msgTypes[19].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[33].OneofWrappers = []any{
+	file_arch_proto_msgTypes[34].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[51].OneofWrappers = []any{
+	file_arch_proto_msgTypes[52].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
 	type x struct{}
@@ -6764,8 +6929,8 @@ func file_arch_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
-			NumEnums:      13,
-			NumMessages:   64,
+			NumEnums:      14,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

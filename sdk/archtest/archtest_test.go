@@ -26,6 +26,11 @@ func (tiny) Describe(context.Context) (*sdk.Description, error) {
 		RegisterSets: []sdk.RegisterSet{{Owner: "CORE", Type: 1, Fields: []sdk.RegisterField{{Size: 4, Register: 3}}}},
 		PC:           3, SP: 2, FP: 1, ReturnAddress: 3,
 		DefaultRules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.ValOffset}}},
+		Entry: &cfi.Row{
+			CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: 2, Offset: 4},
+			Rules:         []cfi.RegisterRule{{Column: 3, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -4}}},
+			ReturnAddress: 3,
+		},
 		CallDistance: 1, MaxInstruction: 4, StackAlign: 4,
 	}, nil
 }
@@ -131,6 +136,8 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 			"description", archtest.Warning, "Recognises"},
 		{"call distance forgotten", &bad{describe: func(d *sdk.Description) { d.CallDistance = 0 }},
 			"description", archtest.Warning, "CallDistance"},
+		{"entry forgotten", &bad{describe: func(d *sdk.Description) { d.Entry = nil }},
+			"description", archtest.Warning, "Entry is nil"},
 		{"description changes", &bad{describe: func(d *sdk.Description) { d.StackAlign = 1 << (calls.Add(1) % 8) }},
 			"description-constant", archtest.Error, "Description.StackAlign"},
 		{"no default rules", &bad{describe: func(d *sdk.Description) { d.DefaultRules = nil }},

@@ -41,6 +41,8 @@ func (v *verifier) description() {
 		{d.CallDistance == 0, "CallDistance is 0: rows and lines are looked up at the return address itself, which may belong to the next function",
 			"Set CallDistance to 1, unless return addresses are those of calls."},
 		{d.MaxInstruction == 0, "MaxInstruction is 0: the code before a return address cannot be asked for", "Set MaxInstruction to the size of the longest instruction in bytes."},
+		{d.Entry == nil && d.SP != sdk.NoRegister && d.StackAlign != 0, "Entry is nil: no caller is found of a call through a bad pointer",
+			"Set Entry to the row of a function that has executed nothing: where the call puts its return address."},
 		{d.StackAlign == 0, "StackAlign is 0: stacks without any other information are not scanned", "Set StackAlign to the bytes between words of the stack."},
 	} {
 		if w.when {
