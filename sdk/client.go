@@ -11,8 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
@@ -26,99 +27,108 @@ import (
 // could not be decoded, and is gRPC's otherwise: then the process or the
 // connection is gone.
 type Client struct {
-	rpc    pb.ArchitectureClient
-	broker *plugin.GRPCBroker
-	gone   context.Context // ends with the process
-	engine engineServer
+	rpc     pb.ArchitectureClient
+	gone    context.Context // ends with the process
+	engines engineServer
 
 	mu         sync.Mutex
 	attachment *attachment
 }
 
-// An attachment is an attempt to have the plugin connect to the engine.
+// An attachment is the plugin's connection to the engine, or an attempt to make it.
 type attachment struct {
-	done chan struct{}
-	err  error // set when done is closed
+	settled chan struct{} // closed when the plugin is ready, or the rest is set
+	// isUnwanted says that the plugin asks nothing of the engine.
+	isUnwanted bool
+	err        error
 }
 
 var _ Architecture = (*Client)(nil)
 
-func newClient(gone context.Context, broker *plugin.GRPCBroker, conn *grpc.ClientConn) *Client {
-	return &Client{rpc: pb.NewArchitectureClient(conn), broker: broker, gone: gone}
+func newClient(gone context.Context, conn grpc.ClientConnInterface) *Client {
+	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone}
 }
 
-// attachTimeout is how long a plugin may take to connect to the engine. A call
-// that needs the connection waits no longer than it lasts itself.
+// attachTimeout is how long a plugin may take to be ready to ask the engine. A call
+// that needs it waits no longer than it lasts itself.
 const attachTimeout = time.Minute
 
-// attach waits until the plugin is connected to the engine. All calls share
-// one attempt, which goes on when the call that began it ends; one that failed
-// is made again.
-func (c *Client) attach(ctx context.Context) error {
+// attach waits until the plugin is ready to ask the engine, and says whether it will.
+// All calls share one connection, which outlives the call that began it; one that
+// failed or ended is made again.
+func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {
 	c.mu.Lock()
 	a := c.attachment
-	if a != nil {
-		select {
-		case <-a.done:
-			if a.err != nil {
-				a = nil
-			}
-		default:
-		}
-	}
 	if a == nil {
-		a = &attachment{done: make(chan struct{})}
+		a = &attachment{settled: make(chan struct{})}
 		c.attachment = a
 		go c.serveEngine(a)
 	}
 	c.mu.Unlock()
 	select {
-	case <-a.done:
-		return a.err
+	case <-a.settled:
+		return !a.isUnwanted, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 }
 
-// serveEngine serves the engine at the broker and has the plugin dial it.
+// serveEngine serves the engine until the connection ends. A failure ends the calls
+// that offer the engine; where the process is gone, each finds that out itself.
 func (c *Client) serveEngine(a *attachment) {
-	defer close(a.done)
-	var once sync.Once
-	serving := make(chan *grpc.Server, 1)
-	id := c.broker.NextId()
-	go func() {
-		defer once.Do(func() { close(serving) })
-		c.broker.AcceptAndServe(id, func(opts []grpc.ServerOption) *grpc.Server {
-			s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxAnswer))...)
-			pb.RegisterEngineServer(s, &c.engine)
-			once.Do(func() { serving <- s; close(serving) })
-			return s
+	ctx, cancel := context.WithCancelCause(c.gone)
+	defer cancel(nil)
+	late := time.AfterFunc(attachTimeout, func() {
+		cancel(fmt.Errorf("%w: no message within %s", ErrMalformed, attachTimeout))
+	})
+	isReady := false
+	s, err := openEngineStream(ctx, c.rpc, &c.engines)
+	if err == nil {
+		err = s.serve(func() {
+			late.Stop()
+			isReady = true
+			close(a.settled)
 		})
-	}()
-	s, ok := <-serving
-	if !ok {
-		a.err = fmt.Errorf("the engine cannot be served to the plugin: its connection is gone")
+	}
+	late.Stop()
+	code := status.Code(err)
+	if !isReady && code == codes.Unimplemented {
+		a.isUnwanted = true
+		close(a.settled)
 		return
 	}
-	context.AfterFunc(c.gone, s.Stop)
-	ctx, cancel := context.WithTimeout(c.gone, attachTimeout)
-	defer cancel()
-	if _, err := c.rpc.Attach(ctx, &pb.AttachRequest{BrokerId: id}); err != nil {
-		s.Stop()
-		a.err = callError(ctx, "Attach", err)
+	c.mu.Lock()
+	c.attachment = nil
+	c.mu.Unlock()
+	if err == nil && !isReady {
+		err = fmt.Errorf("%w: the plugin ended it before its first message", ErrMalformed)
+	}
+	if err != nil {
+		err = fmt.Errorf("ServeEngine: %w", err)
+	}
+	if !isReady {
+		a.err = err
+		close(a.settled)
+	} else if err != nil && code != codes.Unavailable && c.gone.Err() == nil {
+		c.engines.fail(err)
 	}
 }
 
-// begin opens a session for a call that offers an engine.
-func (c *Client) begin(ctx context.Context, call string, e Engine) (session uint64, end func(), err error) {
+// begin opens a session for a call that offers an engine. The call's context is
+// ofCall from then on.
+func (c *Client) begin(ctx context.Context, call string, e Engine) (ofCall context.Context, session uint64, end func(), err error) {
 	if e == nil {
-		return 0, func() {}, nil
+		return ctx, 0, func() {}, nil
 	}
-	if err := c.attach(ctx); err != nil {
-		return 0, nil, fmt.Errorf("%s: %w", call, err)
+	isWanted, err := c.attach(ctx)
+	if err != nil {
+		return nil, 0, nil, fmt.Errorf("%s: %w", call, err)
 	}
-	session, end = c.engine.open(ctx, e)
-	return session, end, nil
+	if !isWanted {
+		return ctx, 0, func() {}, nil
+	}
+	ctx, session, end = c.engines.open(ctx, e)
+	return ctx, session, end, nil
 }
 
 // call makes a call with one message for an answer. p is the encoded request,
@@ -129,7 +139,7 @@ func call[P, R, A any](ctx context.Context, c *Client, name string, e Engine, p 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	session, end, err := c.begin(ctx, name, e)
+	ctx, session, end, err := c.begin(ctx, name, e)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +166,7 @@ func (c *Client) Describe(ctx context.Context) (*Description, error) {
 // OpenTarget makes the call of Architecture.
 func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error) {
 	const name = "OpenTarget"
-	session, end, err := c.begin(ctx, name, e)
+	ctx, session, end, err := c.begin(ctx, name, e)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +222,7 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 // OpenObject makes the call of Architecture.
 func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error) {
 	const name = "OpenObject"
-	session, end, err := c.begin(ctx, name, e)
+	ctx, session, end, err := c.begin(ctx, name, e)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -16,11 +15,10 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// An engineServer serves the engines of calls that are under way: the engine's
+// An engineServer has the engines of calls that are under way: the engine's
 // side. Each call has a session, and a plugin that reads after its call is
 // over finds none.
 type engineServer struct {
-	pb.UnimplementedEngineServer
 	mu       sync.Mutex
 	last     uint64
 	sessions map[uint64]*session
@@ -29,15 +27,21 @@ type engineServer struct {
 type session struct {
 	engine  Engine
 	ctx     context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	reading sync.WaitGroup
 }
 
-// open begins a session. end ends it, and waits for what still reads from the
-// engine: after it the caller may take away what the engine reads from.
-func (s *engineServer) open(ctx context.Context, e Engine) (id uint64, end func()) {
+// An engineFault is why calls that offer an engine ended when ServeEngine did.
+type engineFault struct{ error }
+
+func (f *engineFault) Unwrap() error { return f.error }
+
+// open begins a session, whose context is the call's. end ends it, and waits for
+// what still reads from the engine: after it the caller may take away what the
+// engine reads from.
+func (s *engineServer) open(ctx context.Context, e Engine) (ofCall context.Context, id uint64, end func()) {
 	v := &session{engine: e}
-	v.ctx, v.cancel = context.WithCancel(ctx)
+	v.ctx, v.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
 	if s.sessions == nil {
 		s.sessions = make(map[uint64]*session)
@@ -46,115 +50,125 @@ func (s *engineServer) open(ctx context.Context, e Engine) (id uint64, end func(
 	id = s.last
 	s.sessions[id] = v
 	s.mu.Unlock()
-	return id, func() {
+	return v.ctx, id, func() {
 		s.mu.Lock()
 		delete(s.sessions, id)
 		s.mu.Unlock()
-		v.cancel()
+		v.cancel(nil)
 		v.reading.Wait()
 	}
 }
 
-// with runs read with the engine of a session, and a context that ends with
-// the request and with the session.
-func (s *engineServer) with(ctx context.Context, id uint64, read func(context.Context, Engine) error) (err error) {
+// use is a session whose engine is read from until v.reading.Done; nil where the call
+// is over.
+func (s *engineServer) use(id uint64) *session {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	v := s.sessions[id]
 	if v != nil {
 		v.reading.Add(1)
 	}
-	s.mu.Unlock()
-	if v == nil {
-		return status.Errorf(codes.NotFound, "session %d is over", id)
+	return v
+}
+
+// fail ends all calls that offer an engine, with a reason.
+func (s *engineServer) fail(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.sessions {
+		v.cancel(&engineFault{reason})
 	}
-	defer v.reading.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(v.ctx, cancel)()
+}
+
+// answer reads what a request asks for. All parts of the answer but the last are
+// put as they come.
+func (v *session) answer(p *pb.EngineRequest, put func(*pb.EngineAnswer) error) (last *pb.EngineAnswer, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = status.Errorf(codes.Internal, "the engine panicked: %v", r)
 		}
 	}()
-	err = read(ctx, v.engine)
-	if _, ok := status.FromError(err); ok {
-		return err
+	switch r := p.GetRequest().(type) {
+	case *pb.EngineRequest_ReadMemory:
+		a, err := v.readMemory(r.ReadMemory)
+		return &pb.EngineAnswer{Answer: &pb.EngineAnswer_ReadMemory{ReadMemory: a}}, err
+	case *pb.EngineRequest_ReadRegisters:
+		a, err := v.readRegisters(r.ReadRegisters)
+		return &pb.EngineAnswer{Answer: &pb.EngineAnswer_ReadRegisters{ReadRegisters: a}}, err
+	case *pb.EngineRequest_ReadSection:
+		return v.readSection(r.ReadSection, put)
 	}
-	code := codes.Unknown
-	switch {
-	case errors.Is(err, context.Canceled):
-		code = codes.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		code = codes.DeadlineExceeded
-	}
-	return status.Error(code, headerText(err.Error()))
+	return nil, status.Error(codes.InvalidArgument, "EngineRequest.request: none that this engine knows")
 }
 
-func (s *engineServer) ReadMemory(ctx context.Context, p *pb.ReadMemoryRequest) (*pb.ReadMemoryAnswer, error) {
+func (v *session) readMemory(p *pb.ReadMemoryRequest) (*pb.ReadMemoryAnswer, error) {
 	if p.GetSize() > partSize {
 		return nil, status.Errorf(codes.InvalidArgument, "ReadMemoryRequest.size: %d, expected at most %d", p.GetSize(), partSize)
 	}
-	if n := uint64(len(p.GetMore())); n > 0 && (p.GetSize() == 0 || (n+1)*uint64(p.GetSize()) > partSize || p.GetSpace() != 0) {
-		return nil, status.Errorf(codes.InvalidArgument, "ReadMemoryRequest.more: %d further times %d bytes of space %d, expected at most %d in all, of space 0",
-			n, p.GetSize(), p.GetSpace(), partSize)
+	if n := uint64(len(p.GetMore())); n > 0 {
+		if n >= maxParts || p.GetSize() == 0 || (n+1)*uint64(p.GetSize()) > partSize || p.GetSpace() != 0 {
+			return nil, status.Errorf(codes.InvalidArgument,
+				"ReadMemoryRequest.more: %d further times %d bytes of space %d, expected at most %d times, %d bytes in all, of space 0",
+				n, p.GetSize(), p.GetSpace(), maxParts-1, partSize)
+		}
+		return serveParts(v.ctx, v.engine, p), v.ctx.Err()
 	}
-	answer := &pb.ReadMemoryAnswer{}
-	err := s.with(ctx, p.GetSession(), func(ctx context.Context, e Engine) error {
-		if len(p.GetMore()) > 0 {
-			answer = serveParts(ctx, e, p)
-			return ctx.Err()
-		}
-		buf := make([]byte, p.GetSize())
-		n, err := e.ReadMemory(ctx, MemoryRange{
-			Space: locexpr.AddressSpace(p.GetSpace()), Address: p.GetAddress(), Thread: p.GetThread(), Lane: p.GetLane(),
-		}, buf)
-		answer.Data = buf[:min(max(n, 0), len(buf))]
-		if len(answer.Data) < len(buf) && err == nil {
-			err = fmt.Errorf("%d bytes of %d at %#x were read", n, len(buf), p.GetAddress())
-		}
-		if err != nil {
-			answer.Error = headerText(err.Error())
-		}
-		return ctx.Err()
-	})
+	buf := make([]byte, p.GetSize())
+	n, err := v.engine.ReadMemory(v.ctx, MemoryRange{
+		Space: locexpr.AddressSpace(p.GetSpace()), Address: p.GetAddress(), Thread: p.GetThread(), Lane: p.GetLane(),
+	}, buf)
+	answer := &pb.ReadMemoryAnswer{Data: buf[:min(max(n, 0), len(buf))]}
+	if len(answer.Data) < len(buf) && err == nil {
+		err = fmt.Errorf("%d bytes of %d at %#x were read", n, len(buf), p.GetAddress())
+	}
+	if err != nil {
+		answer.Error = headerText(err.Error())
+	}
+	return answer, v.ctx.Err()
+}
+
+func (v *session) readRegisters(p *pb.ReadRegistersRequest) (*pb.ReadRegistersAnswer, error) {
+	r, err := v.engine.ReadRegisters(v.ctx, p.GetThread(), p.GetNumbers())
 	if err != nil {
 		return nil, err
 	}
-	return answer, nil
+	column, err := encodeRegisters([]Registers{r}, func(r *Registers) *Registers { return r })
+	return &pb.ReadRegistersAnswer{Registers: column}, err
 }
 
-func (s *engineServer) ReadRegisters(ctx context.Context, p *pb.ReadRegistersRequest) (*pb.ReadRegistersAnswer, error) {
-	answer := &pb.ReadRegistersAnswer{}
-	err := s.with(ctx, p.GetSession(), func(ctx context.Context, e Engine) error {
-		r, err := e.ReadRegisters(ctx, p.GetThread(), p.GetNumbers())
-		if err != nil {
-			return err
-		}
-		answer.Registers, err = encodeRegisters([]Registers{r}, func(r *Registers) *Registers { return r })
-		return err
-	})
+// readSection copies the parts: what the engine gave may be gone with the call.
+func (v *session) readSection(p *pb.ReadSectionRequest, put func(*pb.EngineAnswer) error) (*pb.EngineAnswer, error) {
+	data, err := v.engine.ReadSection(v.ctx, p.GetObject(), string(p.GetName()))
 	if err != nil {
 		return nil, err
 	}
-	return answer, nil
+	size := uint64(len(data))
+	for {
+		n := min(len(data), partSize)
+		part := &pb.SectionPart{Data: append([]byte(nil), data[:n]...), Size: size}
+		answer := &pb.EngineAnswer{Answer: &pb.EngineAnswer_ReadSection{ReadSection: part}}
+		if data, size = data[n:], 0; len(data) == 0 {
+			return answer, nil
+		}
+		answer.Partial = true
+		if err := put(answer); err != nil {
+			return nil, err
+		}
+	}
 }
 
-func (s *engineServer) ReadSection(p *pb.ReadSectionRequest, stream grpc.ServerStreamingServer[pb.SectionPart]) error {
-	return s.with(stream.Context(), p.GetSession(), func(ctx context.Context, e Engine) error {
-		data, err := e.ReadSection(ctx, p.GetObject(), string(p.GetName()))
-		if err != nil {
-			return err
+// engineFailure is the answer to a request that failed.
+func engineFailure(err error) *pb.EngineAnswer {
+	s, ok := status.FromError(err)
+	if !ok {
+		code := codes.Unknown
+		switch {
+		case errors.Is(err, context.Canceled):
+			code = codes.Canceled
+		case errors.Is(err, context.DeadlineExceeded):
+			code = codes.DeadlineExceeded
 		}
-		for len(data) > 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			n := min(len(data), partSize)
-			if err := stream.Send(&pb.SectionPart{Data: data[:n]}); err != nil {
-				return err
-			}
-			data = data[n:]
-		}
-		return nil
-	})
+		s = status.New(code, headerText(err.Error()))
+	}
+	return &pb.EngineAnswer{Answer: &pb.EngineAnswer_Error{Error: &pb.EngineError{Code: uint32(s.Code()), Message: s.Message()}}}
 }

@@ -77,7 +77,10 @@ func callError(ctx context.Context, call string, err error) error {
 			own = d
 		}
 	}
+	var fault *engineFault
 	switch {
+	case errors.As(context.Cause(ctx), &fault):
+		return fmt.Errorf("%s: %w", call, fault)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", call, ctx.Err())
 	case s.Code() == codes.DeadlineExceeded:

@@ -13,7 +13,7 @@ import (
 
 // ProtocolVersion is the version of the wire protocol, and with it of the
 // canonical dialect of expressions.
-const ProtocolVersion = 1
+const ProtocolVersion = 2
 
 // PluginName is the name under which go-plugin dispenses an architecture.
 const PluginName = "architecture"
@@ -53,12 +53,11 @@ type grpcPlugin struct {
 	server *architectureServer // the plugin's side; nil in the engine
 }
 
-func (p *grpcPlugin) GRPCServer(broker *plugin.GRPCBroker, s *grpc.Server) error {
-	p.server.broker = broker
+func (p *grpcPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	pb.RegisterArchitectureServer(s, p.server)
 	return nil
 }
 
-func (p *grpcPlugin) GRPCClient(ctx context.Context, broker *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return newClient(ctx, broker, conn), nil
+func (p *grpcPlugin) GRPCClient(ctx context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return newClient(ctx, conn), nil
 }

@@ -53,18 +53,13 @@ func readEach(ctx context.Context, e Engine, addresses []uint64, size int, buf [
 
 func (e *engineClient) readParts(ctx context.Context, addresses []uint64, size int, buf []byte) (missing []int, first error) {
 	for from := 0; from < len(addresses); {
-		count := min(len(addresses)-from, partSize/size)
+		count := min(len(addresses)-from, partSize/size, maxParts)
 		list := addresses[from : from+count]
-		p, err := e.rpc.ReadMemory(ctx, &pb.ReadMemoryRequest{
-			Session: e.session, Address: list[0], Size: uint32(size), More: list[1:], //nolint:gosec // at most partSize
-		})
+		p, err := e.readMemory(ctx, &pb.ReadMemoryRequest{Address: list[0], Size: uint32(size), More: list[1:]}) //nolint:gosec // at most partSize
 		if err != nil {
-			return missing, engineError(ctx, "ReadMemory", err)
+			return missing, err
 		}
 		part := buf[from*size:][:count*size]
-		if count > 1 && len(p.GetData()) <= size && len(p.GetMissing()) == 0 {
-			return readEach(ctx, e, addresses, size, buf) // an engine that does not know of more
-		}
 		if copy(part, p.GetData()) != len(part) && count > 1 || len(p.GetData()) > len(part) {
 			return missing, fmt.Errorf("ReadMemory: %w: %d bytes, expected %d", ErrMalformed, len(p.GetData()), len(part))
 		}

@@ -32,10 +32,11 @@ func (*processArch) FrameRules(ctx context.Context, e Engine, _ *FrameRulesReque
 	return &FrameRulesAnswer{Functions: []FrameRules{{Reason: string(buf) + " " + fmt.Sprint(os.Getpid())}}}, nil
 }
 
-func start(t *testing.T, configure func(*plugin.ClientConfig)) (*plugin.Client, *Client) {
+// start starts this test's executable as a plugin.
+func start(t testing.TB, serve string, configure func(*plugin.ClientConfig)) (*plugin.Client, *Client) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "SDK_TEST_SERVE=1")
+	cmd.Env = append(os.Environ(), "SDK_TEST_SERVE="+serve)
 	config := &plugin.ClientConfig{
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: ClientPlugins(),
@@ -62,12 +63,11 @@ func start(t *testing.T, configure func(*plugin.ClientConfig)) (*plugin.Client, 
 
 func TestServedProcessAnswersAndReadsBack(t *testing.T) {
 	for name, configure := range map[string]func(*plugin.ClientConfig){
-		"TLS":             nil,
-		"no TLS":          func(c *plugin.ClientConfig) { c.AutoMTLS = false },
-		"TLS, one socket": func(c *plugin.ClientConfig) { c.GRPCBrokerMultiplex = true },
+		"TLS":    nil,
+		"no TLS": func(c *plugin.ClientConfig) { c.AutoMTLS = false },
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, c := start(t, configure)
+			p, c := start(t, "reads", configure)
 			if v := p.NegotiatedVersion(); v != ProtocolVersion {
 				t.Errorf("protocol version %d", v)
 			}
@@ -83,7 +83,7 @@ func TestServedProcessAnswersAndReadsBack(t *testing.T) {
 }
 
 func TestDeadProcessIsNotARemoteError(t *testing.T) {
-	p, c := start(t, nil)
+	p, c := start(t, "reads", nil)
 	pid, err := strconv.Atoi(p.ID())
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestDeadProcessIsNotARemoteError(t *testing.T) {
 
 func TestProcessStartedByHandSaysWhatItIs(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "SDK_TEST_SERVE=1")
+	cmd.Env = append(os.Environ(), "SDK_TEST_SERVE=reads")
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
@@ -121,7 +121,7 @@ func TestProcessStartedByHandSaysWhatItIs(t *testing.T) {
 // would, without a word to the plugin.
 func TestProcessEndsWithItsEngine(t *testing.T) {
 	if os.Getenv("SDK_TEST_ENGINE") != "" {
-		p, c := start(t, nil)
+		p, c := start(t, "reads", nil)
 		if _, err := c.Describe(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -42,18 +42,16 @@ func serveConfig(arch Architecture) *plugin.ServeConfig {
 		TLSProvider:      tlsConfig,
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			life := &lifeline{}
-			s := grpc.NewServer(append(opts,
-				grpc.MaxRecvMsgSize(maxRequest),
-				grpc.MaxSendMsgSize(maxAnswer),
-				grpc.StatsHandler(life),
-			)...)
-			life.begin(connectTimeout, func() {
-				server.close()
-				s.Stop()
-			})
+			s := newServer(append(opts, grpc.StatsHandler(life))...)
+			life.begin(connectTimeout, s.Stop)
 			return s
 		},
 	}
+}
+
+// newServer is a server of an architecture.
+func newServer(opts ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer))...)
 }
 
 // tlsConfig secures the connection as the engine said; nil where it said nothing,

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -25,42 +24,28 @@ type architectureServer struct {
 	pb.UnimplementedArchitectureServer
 	arch   Architecture
 	logger hclog.Logger
-	broker *plugin.GRPCBroker
 
 	mu     sync.Mutex
-	engine *grpc.ClientConn // nil until Attach
-	closed bool
+	engine *engineConn // nil: the engine has not opened it, or ended it
 }
 
-// Attach connects to the engine.
-func (s *architectureServer) Attach(_ context.Context, p *pb.AttachRequest) (*pb.AttachAnswer, error) {
-	// Without an idle timeout: the engine's listener belongs to this connection.
-	conn, err := s.broker.DialWithOptions(p.GetBrokerId(), grpc.WithIdleTimeout(0))
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "dialling the engine: %v", err)
+// ServeEngine connects to the engine. The newest connection counts.
+func (s *architectureServer) ServeEngine(stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineRequest]) error {
+	c := newEngineConn(stream)
+	s.mu.Lock()
+	old := s.engine
+	s.engine = c
+	s.mu.Unlock()
+	if old != nil {
+		old.close(status.Error(codes.Unavailable, "the engine opened another stream"))
 	}
+	err := c.run()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		_ = conn.Close()
-		return nil, status.Error(codes.Unavailable, "the plugin is ending")
-	}
-	if s.engine != nil {
-		_ = s.engine.Close()
-	}
-	s.engine = conn
-	return &pb.AttachAnswer{}, nil
-}
-
-// close ends the connection to the engine.
-func (s *architectureServer) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.engine != nil {
-		_ = s.engine.Close()
+	if s.engine == c {
 		s.engine = nil
 	}
+	return err
 }
 
 // engineOf returns the engine of a session.
@@ -70,7 +55,7 @@ func (s *architectureServer) engineOf(session uint64) Engine {
 	if session == 0 || s.engine == nil {
 		return noEngine{}
 	}
-	return &engineClient{rpc: pb.NewEngineClient(s.engine), session: session}
+	return &engineClient{conn: s.engine, session: session}
 }
 
 // answer runs a method of the architecture: it decodes the request, makes the

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -18,30 +20,50 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/unwindd/unwindd/cfi"
+	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
 // dial connects a Client to an architecture in this process, over a socket.
-func dial(t *testing.T, arch Architecture, multiplex bool) *Client {
+func dial(t *testing.T, arch Architecture) *Client {
 	t.Helper()
-	server := &architectureServer{arch: arch, logger: hclog.NewNullLogger()}
-	p := &grpcPlugin{server: server}
-	client, _ := plugin.TestPluginGRPCConn(t, multiplex, plugin.PluginSet{PluginName: p})
-	raw, err := client.Dispense(PluginName)
+	return dialServer(t, &architectureServer{arch: arch, logger: hclog.NewNullLogger()})
+}
+
+// dialServer connects a Client to a server in this process.
+func dialServer(t *testing.T, server pb.ArchitectureServer) *Client {
+	t.Helper()
+	c, _ := dialConn(t, server)
+	return c
+}
+
+// dialConn is dialServer, with the connection.
+func dialConn(t *testing.T, server pb.ArchitectureServer) (*Client, *grpc.ClientConn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newServer()
+	pb.RegisterArchitectureServer(s, server)
+	go s.Serve(l)
+	conn, err := grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, end := context.WithCancel(context.Background())
 	t.Cleanup(func() {
-		server.close()
-		// It also tells the other side to stop.
-		_ = client.Close()
+		end()
+		_ = conn.Close()
+		s.Stop()
 	})
-	return raw.(*Client)
+	return newClient(gone, conn), conn
 }
 
 // checkLeaks fails the test when it leaves goroutines behind. It comes first,
@@ -49,12 +71,7 @@ func dial(t *testing.T, arch Architecture, multiplex bool) *Client {
 func checkLeaks(t *testing.T) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
-	t.Cleanup(func() {
-		// The broker waits five seconds for what was dialled long ago, and for the
-		// answer to what is being dialled when it is closed.
-		const broker = "github.com/hashicorp/go-plugin.(*GRPCBroker)"
-		goleak.VerifyNone(t, ignore, goleak.IgnoreAnyFunction(broker+".timeoutWait"), goleak.IgnoreAnyFunction(broker+".knock"))
-	})
+	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
 }
 
 // testArch answers calls by its functions, and else as Base does.
@@ -150,54 +167,50 @@ func (e *testEngine) ReadSection(_ context.Context, object uint64, name string) 
 
 func TestCallsOverTheTransportAnswerAsInProcess(t *testing.T) {
 	checkLeaks(t)
-	for _, multiplex := range []bool{false, true} {
-		t.Run(fmt.Sprintf("multiplex=%v", multiplex), func(t *testing.T) {
-			ctx := context.Background()
-			arch := &testArch{}
-			c := dial(t, arch, multiplex)
-			e := &testEngine{}
+	ctx := context.Background()
+	arch := &testArch{}
+	c := dial(t, arch)
+	e := &testEngine{}
 
-			d, err := c.Describe(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(testDescription(), d); diff != "" {
-				t.Error(diff)
-			}
-			if a, err := c.OpenTarget(ctx, e, &OpenTargetRequest{}); err != nil || !cmp.Equal(a, &OpenTargetAnswer{}) {
-				t.Errorf("OpenTarget: %v %v", a, err)
-			}
-			if a, err := c.OpenObject(ctx, e, &OpenObjectRequest{}); err != nil || !cmp.Equal(a, &OpenObjectAnswer{}) {
-				t.Errorf("OpenObject: %v %v", a, err)
-			}
-			if a, err := c.FrameRules(ctx, e, &FrameRulesRequest{Functions: make([]CodeRange, 2)}); err != nil || len(a.Functions) != 2 || a.Functions[1].Reason == "" {
-				t.Errorf("FrameRules: %v %v", a, err)
-			}
-			request := &ClassifyReturnRequest{PCs: []uint64{1, 2}, Offsets: []uint32{0, 1, 2}, Code: []byte{1, 2}}
-			if a, err := c.ClassifyReturn(ctx, request); err != nil || len(a.Classes) != 2 || len(a.Targets) != 2 {
-				t.Errorf("ClassifyReturn: %v %v", a, err)
-			}
-			if _, err := c.Translate(ctx, e, &TranslateRequest{}); !errors.Is(err, ErrNotImplemented) {
-				t.Errorf("Translate: %v", err)
-			}
-			if _, err := c.Disassemble(ctx, &DisassembleRequest{}); !errors.Is(err, ErrNotImplemented) {
-				t.Errorf("Disassemble: %v", err)
-			}
-			var with, without Registers
-			with.Set(9, []byte{0xef, 0xbe, 0, 0, 0, 0, 0, 0})
-			without.Set(8, []byte{1, 2, 3, 4, 5, 6, 7, 8})
-			bound, err := c.BindThreads(ctx, e, &BindThreadsRequest{Threads: []ThreadState{{Registers: with}, {Registers: without}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := &BindThreadsAnswer{Threads: []ThreadBinding{
-				{PC: 0xbeef, Lanes: 1},
-				{Lanes: 1, Problem: "the PC, register pc, is not among the thread's registers"},
-			}}
-			if diff := cmp.Diff(want, bound); diff != "" {
-				t.Error(diff)
-			}
-		})
+	d, err := c.Describe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(testDescription(), d); diff != "" {
+		t.Error(diff)
+	}
+	if a, err := c.OpenTarget(ctx, e, &OpenTargetRequest{}); err != nil || !cmp.Equal(a, &OpenTargetAnswer{}) {
+		t.Errorf("OpenTarget: %v %v", a, err)
+	}
+	if a, err := c.OpenObject(ctx, e, &OpenObjectRequest{}); err != nil || !cmp.Equal(a, &OpenObjectAnswer{}) {
+		t.Errorf("OpenObject: %v %v", a, err)
+	}
+	if a, err := c.FrameRules(ctx, e, &FrameRulesRequest{Functions: make([]CodeRange, 2)}); err != nil || len(a.Functions) != 2 || a.Functions[1].Reason == "" {
+		t.Errorf("FrameRules: %v %v", a, err)
+	}
+	request := &ClassifyReturnRequest{PCs: []uint64{1, 2}, Offsets: []uint32{0, 1, 2}, Code: []byte{1, 2}}
+	if a, err := c.ClassifyReturn(ctx, request); err != nil || len(a.Classes) != 2 || len(a.Targets) != 2 {
+		t.Errorf("ClassifyReturn: %v %v", a, err)
+	}
+	if _, err := c.Translate(ctx, e, &TranslateRequest{}); !errors.Is(err, ErrNotImplemented) {
+		t.Errorf("Translate: %v", err)
+	}
+	if _, err := c.Disassemble(ctx, &DisassembleRequest{}); !errors.Is(err, ErrNotImplemented) {
+		t.Errorf("Disassemble: %v", err)
+	}
+	var with, without Registers
+	with.Set(9, []byte{0xef, 0xbe, 0, 0, 0, 0, 0, 0})
+	without.Set(8, []byte{1, 2, 3, 4, 5, 6, 7, 8})
+	bound, err := c.BindThreads(ctx, e, &BindThreadsRequest{Threads: []ThreadState{{Registers: with}, {Registers: without}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &BindThreadsAnswer{Threads: []ThreadBinding{
+		{PC: 0xbeef, Lanes: 1},
+		{Lanes: 1, Problem: "the PC, register pc, is not among the thread's registers"},
+	}}
+	if diff := cmp.Diff(want, bound); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -208,7 +221,7 @@ func TestObjectThatIsNotOpenIsToldOverTheTransport(t *testing.T) {
 			return nil, errors.New("object 0x1: another error")
 		}
 		return nil, fmt.Errorf("object %#x: %w", req.Object, ErrObjectNotOpen)
-	}}, false)
+	}})
 	for object, want := range map[uint64]bool{1: false, 2: true} {
 		_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{Object: object})
 		if errors.Is(err, ErrObjectNotOpen) != want || errors.Is(err, ErrNotImplemented) || !strings.Contains(err.Error(), fmt.Sprintf("object %#x", object)) {
@@ -238,7 +251,7 @@ func TestBigAnswersComeInParts(t *testing.T) {
 	c := dial(t, &testArch{
 		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) { return object, nil },
 		openTarget: func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) { return target, nil },
-	}, false)
+	})
 	gotObject, err := c.OpenObject(context.Background(), nil, &OpenObjectRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +309,7 @@ func TestPluginReadsFromTheEngineDuringACall(t *testing.T) {
 			return nil, fmt.Errorf("ReadSection of none: %w", err)
 		}
 		return &FrameRulesAnswer{}, nil
-	}}, false)
+	}})
 	if _, err := c.FrameRules(context.Background(), e, &FrameRulesRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +328,7 @@ func TestCallWithoutAnEngineIsToldSo(t *testing.T) {
 			return nil, errors.New("a section was read")
 		}
 		return &FrameRulesAnswer{}, nil
-	}}, false)
+	}})
 	if _, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +340,7 @@ func TestSessionThatIsOverIsNotFound(t *testing.T) {
 	c := dial(t, &testArch{frameRules: func(_ context.Context, e Engine, _ *FrameRulesRequest) (*FrameRulesAnswer, error) {
 		kept = e
 		return &FrameRulesAnswer{}, nil
-	}}, false)
+	}})
 	if _, err := c.FrameRules(context.Background(), &testEngine{memory: []byte{1}}, &FrameRulesRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +366,7 @@ func TestCallReturnsOnlyWhenNothingReadsFromItsEngine(t *testing.T) {
 		go remote.ReadMemory(context.Background(), MemoryRange{}, make([]byte, 1))
 		<-e.entered
 		return &FrameRulesAnswer{}, nil
-	}}, false)
+	}})
 	if _, err := c.FrameRules(context.Background(), e, &FrameRulesRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +391,7 @@ func TestCancellingEndsACallAndItsReads(t *testing.T) {
 			ended <- ctx.Err()
 			return nil, ctx.Err()
 		},
-	}, false)
+	})
 	e := &testEngine{block: make(chan struct{}), entered: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -414,7 +427,7 @@ func TestConcurrentCallsKeepTheirEnginesApart(t *testing.T) {
 			}
 		}
 		return &FrameRulesAnswer{}, nil
-	}}, false)
+	}})
 	var group sync.WaitGroup
 	for i := range 32 {
 		group.Go(func() {
@@ -439,7 +452,7 @@ func TestPanicIsTheErrorOfItsCallAlone(t *testing.T) {
 			return a, nil
 		},
 		openTarget: func(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) { return nil, nil },
-	}, false)
+	})
 	_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{})
 	var remote *RemoteError
 	if !errors.As(err, &remote) || !remote.Panicked || remote.Call != "FrameRules" || remote.Message != "out of its depth" {
@@ -473,7 +486,7 @@ func TestRowsAreBoundedByTheCode(t *testing.T) {
 		openObject: func(context.Context, Engine, *OpenObjectRequest) (*OpenObjectAnswer, error) {
 			return &OpenObjectAnswer{Tables: []RowTable{{Rows: rows(give / 2)}, {Rows: rows(give - give/2)}}}, nil
 		},
-	}, false)
+	})
 	text := func(size uint64) []SectionInfo {
 		return []SectionInfo{{}, {Name: ".text", Flags: uint64(elf.SHF_ALLOC | elf.SHF_EXECINSTR), Size: size}, {Name: ".data", Flags: uint64(elf.SHF_ALLOC), Size: 1 << 40}}
 	}
@@ -517,7 +530,7 @@ func TestErrorOfAnArchitectureKeepsItsWords(t *testing.T) {
 		disassemble: func(context.Context, *DisassembleRequest) (*DisassembleAnswer, error) {
 			return &DisassembleAnswer{Instructions: []Instruction{{Text: strings.Repeat("x", maxAnswer)}}}, nil
 		},
-	}, false)
+	})
 	_, err := c.FrameRules(context.Background(), nil, &FrameRulesRequest{})
 	var remote *RemoteError
 	if !errors.As(err, &remote) || remote.Message != "section .foo, offset 0x12: expected \uFFFD" {
@@ -535,8 +548,12 @@ func TestErrorOfAnArchitectureKeepsItsWords(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv("SDK_TEST_SERVE") != "" {
+	switch os.Getenv("SDK_TEST_SERVE") {
+	case "reads":
 		Serve(&processArch{})
+		os.Exit(0)
+	case "bench":
+		Serve(&benchArch{})
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

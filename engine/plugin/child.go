@@ -367,8 +367,7 @@ func (c *child) PluginToHost(network, address string) (string, string, error) {
 	return network, address, nil
 }
 
-// HostToPlugin is not needed: with one multiplexed connection the engine
-// listens nowhere.
+// HostToPlugin is not needed: the engine listens nowhere.
 func (c *child) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }

@@ -79,7 +79,8 @@ const (
 	shakesAndHangs  mode = "shakes-and-hangs" // listens and says so, but never answers
 	wrongSocket     mode = "wrong-socket"     // says it listens somewhere else
 	wrongNetwork    mode = "wrong-network"
-	otherVersion    mode = "other-version"     // of the protocol
+	olderVersion    mode = "older-version" // of the protocol
+	newerVersion    mode = "newer-version"
 	wrongSelf       mode = "wrong-description" // than the one compiled in
 	badSelf         mode = "bad-description"   // that is not valid
 	hangsDescribing mode = "hangs-describing"
@@ -89,7 +90,7 @@ const (
 	alone           mode = "alone"        // says that it asks nothing of the engine
 )
 
-var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, otherVersion,
+var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, olderVersion, newerVersion,
 	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, ownIdentity, alone}
 
 func testBundled() []Bundled {
@@ -173,7 +174,7 @@ func newTestArch(m mode) sdk.Architecture {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Printf("1|%d|unix|%s|grpc||true\n", sdk.ProtocolVersion, path)
+		fmt.Printf("1|%d|unix|%s|grpc\n", sdk.ProtocolVersion, path)
 		time.Sleep(time.Hour)
 	case ownIdentity:
 		os.Unsetenv(sdk.PluginIdentity)
@@ -181,8 +182,12 @@ func newTestArch(m mode) sdk.Architecture {
 		handshake("unix", "/run/dbus/system_bus_socket")
 	case wrongNetwork:
 		handshake("tcp", "127.0.0.1:22")
-	case otherVersion:
-		fmt.Printf("1|%d|unix|%s|grpc|\n", sdk.ProtocolVersion+1, "x")
+	case olderVersion, newerVersion:
+		version := sdk.ProtocolVersion - 1
+		if m == newerVersion {
+			version += 2
+		}
+		fmt.Printf("1|%d|unix|%s|grpc|\n", version, "x")
 		time.Sleep(time.Hour)
 	}
 	return &testArch{mode: m}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +59,7 @@ type process struct {
 	arch     sdk.Architecture
 	log      *stderrLog
 	dir      *directory
+	socket   atomic.Pointer[net.UnixConn] // to the plugin; nil once conn has it
 	conn     atomic.Pointer[grpc.ClientConn]
 	once     sync.Once
 	clock    processorClock
@@ -79,21 +82,22 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 		return nil, err
 	}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig:     sdk.Handshake(),
-		VersionedPlugins:    sdk.ClientPlugins(),
-		AllowedProtocols:    []goplugin.Protocol{goplugin.ProtocolGRPC},
-		TLSConfig:           secure,
-		GRPCBrokerMultiplex: true, // so that a plugin never has to connect to anything
-		SkipHostEnv:         true,
-		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: p.dir.path},
-		StartTimeout:        l.limit.wall + time.Minute, // the context ends first, and says so in one way
-		Stderr:              p.log,
-		SyncStdout:          p.log,
-		SyncStderr:          p.log,
-		Logger:              hclog.NewNullLogger(), // what matters of it is in the errors
+		HandshakeConfig:  sdk.Handshake(),
+		VersionedPlugins: sdk.ClientPlugins(),
+		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
+		TLSConfig:        secure,
+		SkipHostEnv:      true,
+		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: p.dir.path},
+		StartTimeout:     l.limit.wall + time.Minute, // the context ends first, and says so in one way
+		Stderr:           p.log,
+		SyncStdout:       p.log,
+		SyncStderr:       p.log,
+		Logger:           hclog.NewNullLogger(), // what matters of it is in the errors
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 			grpc.WithChainStreamInterceptor(p.keepConnection),
+			grpc.WithContextDialer(p.takeSocket),
+			grpc.WithIdleTimeout(0), // a plugin ends when its connection does
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
 			p.child.prepare(l, socketDir, append(spec.Env, certificates...))
@@ -123,14 +127,10 @@ func (l *launch) security() (*tls.Config, []string, error) {
 	return newTLS()
 }
 
-// connect makes the one connection, checks its peer and asks for the
-// architecture.
+// connect makes the one connection, checks its peer, speaks gRPC over it and asks
+// for the architecture.
 func (p *process) connect() error {
 	address, err := p.client.Start()
-	if err != nil {
-		return err
-	}
-	protocol, err := p.client.Client()
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,16 @@ func (p *process) connect() error {
 	if !ok {
 		return fmt.Errorf("listens at %s, expected a Unix socket", address)
 	}
+	socket, err := net.DialUnix("unix", nil, unix)
+	if err != nil {
+		return err
+	}
+	p.socket.Store(socket)
 	if err := checkPeer(unix.Name, p.child.PID()); err != nil {
+		return err
+	}
+	protocol, err := p.client.Client()
+	if err != nil {
 		return err
 	}
 	raw, err := protocol.Dispense(sdk.PluginName)
@@ -179,6 +188,9 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	if err != nil {
 		message = err.Error()
 	}
+	if speaks := otherVersion.FindStringSubmatch(message); speaks != nil {
+		return fmt.Errorf("speaks version %s of the plugin protocol, expected %d: %s", speaks[1], sdk.ProtocolVersion, remedy(speaks[1]))
+	}
 	if strings.Contains(message, "Unrecognized remote plugin message") {
 		line, _, _ := strings.Cut(strings.TrimPrefix(message, "Unrecognized remote plugin message: "), "\n")
 		if line == "" {
@@ -187,6 +199,17 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 		return fmt.Errorf("wrote %q to standard output, expected go-plugin's handshake%s", clip(line), p.lastWords())
 	}
 	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())
+}
+
+// otherVersion is what go-plugin says of a plugin of another version.
+var otherVersion = regexp.MustCompile(`incompatible API version with plugin\. Plugin version: (\d+)`)
+
+// remedy says what to do about a plugin that speaks another version.
+func remedy(version string) string {
+	if n, err := strconv.Atoi(version); err == nil && n < sdk.ProtocolVersion {
+		return "it needs to be built again, with package sdk or arch.proto of this version of unwindd"
+	}
+	return "it is for a later version of unwindd than this one"
 }
 
 // died says how the process ended and, where it said so, of what: "exited with
@@ -206,6 +229,15 @@ func (p *process) lastWords() string {
 		return "; its standard error: " + w
 	}
 	return ""
+}
+
+// takeSocket is how gRPC connects: there is one connection, whose peer has been
+// checked, and none after it.
+func (p *process) takeSocket(context.Context, string) (net.Conn, error) {
+	if socket := p.socket.Swap(nil); socket != nil {
+		return socket, nil
+	}
+	return nil, errors.New("the plugin ended the connection")
 }
 
 // keepConnection remembers the connection, which go-plugin forgets when its
@@ -231,6 +263,9 @@ func (p *process) stop() {
 			<-p.child.read
 			p.child.stdout.Close()
 			p.child.stderr.Close()
+		}
+		if socket := p.socket.Swap(nil); socket != nil {
+			socket.Close()
 		}
 		if cc := p.conn.Load(); cc != nil {
 			cc.Close()

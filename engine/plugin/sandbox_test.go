@@ -35,7 +35,7 @@ func needSandbox(t *testing.T) {
 // to the same.
 func TestSandbox(t *testing.T) {
 	needSandbox(t)
-	const environment = "UNWINDD_ARCHITECTURE_PLUGIN PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_MULTIPLEX_GRPC PLUGIN_UNIX_SOCKET_DIR"
+	const environment = "UNWINDD_ARCHITECTURE_PLUGIN PLUGIN_MIN_PORT PLUGIN_MAX_PORT PLUGIN_PROTOCOL_VERSIONS PLUGIN_UNIX_SOCKET_DIR"
 	o := Options{CallDeadline: 10 * time.Second}
 	t.Run("bundled", func(t *testing.T) {
 		testSandbox(t, testArchOf(t, good, o), environment)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The wire protocol between unwindd's engine and an architecture plugin,
-// version 1. The Go types of package sdk mirror these messages, and their
+// version 2; docs/plugin-protocol.md says what goes over it when. The Go types of package sdk mirror these messages, and their
 // comments say what the fields mean; this file says how they are laid out.
 //
 // Batches are columns: entry i of a list is made of element i of each of its
@@ -994,7 +994,7 @@ func (x *RegistersColumn) GetData() []byte {
 type Rules struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Columns       []uint64               `protobuf:"varint,1,rep,packed,name=columns,proto3" json:"columns,omitempty"`
-	Kinds         []RuleKind             `protobuf:"varint,2,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.RuleKind" json:"kinds,omitempty"`
+	Kinds         []RuleKind             `protobuf:"varint,2,rep,packed,name=kinds,proto3,enum=unwindd.arch.v2.RuleKind" json:"kinds,omitempty"`
 	Registers     []uint64               `protobuf:"varint,3,rep,packed,name=registers,proto3" json:"registers,omitempty"`
 	Offsets       []int64                `protobuf:"zigzag64,4,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
 	Expressions   *Blobs                 `protobuf:"bytes,5,opt,name=expressions,proto3" json:"expressions,omitempty"`
@@ -1073,7 +1073,7 @@ type Rows struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Starts          []uint64               `protobuf:"varint,1,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Ends            []uint64               `protobuf:"varint,2,rep,packed,name=ends,proto3" json:"ends,omitempty"`
-	CfaKinds        []CFAKind              `protobuf:"varint,3,rep,packed,name=cfa_kinds,json=cfaKinds,proto3,enum=unwindd.arch.v1.CFAKind" json:"cfa_kinds,omitempty"`
+	CfaKinds        []CFAKind              `protobuf:"varint,3,rep,packed,name=cfa_kinds,json=cfaKinds,proto3,enum=unwindd.arch.v2.CFAKind" json:"cfa_kinds,omitempty"`
 	CfaRegisters    []uint64               `protobuf:"varint,4,rep,packed,name=cfa_registers,json=cfaRegisters,proto3" json:"cfa_registers,omitempty"`
 	CfaOffsets      []int64                `protobuf:"zigzag64,5,rep,packed,name=cfa_offsets,json=cfaOffsets,proto3" json:"cfa_offsets,omitempty"`
 	CfaSpaces       []uint64               `protobuf:"varint,6,rep,packed,name=cfa_spaces,json=cfaSpaces,proto3" json:"cfa_spaces,omitempty"`
@@ -1258,7 +1258,7 @@ type Description struct {
 	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Version      string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Recognises   []*Recogniser          `protobuf:"bytes,3,rep,name=recognises,proto3" json:"recognises,omitempty"`
-	ByteOrder    ByteOrder              `protobuf:"varint,4,opt,name=byte_order,json=byteOrder,proto3,enum=unwindd.arch.v1.ByteOrder" json:"byte_order,omitempty"`
+	ByteOrder    ByteOrder              `protobuf:"varint,4,opt,name=byte_order,json=byteOrder,proto3,enum=unwindd.arch.v2.ByteOrder" json:"byte_order,omitempty"`
 	AddressBits  uint32                 `protobuf:"varint,5,opt,name=address_bits,json=addressBits,proto3" json:"address_bits,omitempty"`
 	Registers    []*RegisterRange       `protobuf:"bytes,6,rep,name=registers,proto3" json:"registers,omitempty"`
 	RegisterSets []*RegisterSet         `protobuf:"bytes,7,rep,name=register_sets,json=registerSets,proto3" json:"register_sets,omitempty"`
@@ -1278,7 +1278,7 @@ type Description struct {
 	Symbols        *Blobs          `protobuf:"bytes,20,opt,name=symbols,proto3" json:"symbols,omitempty"`
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
-	// Its calls ask nothing of the engine: there is no Attach, and no session.
+	// Its calls ask nothing of the engine: there is no ServeEngine, and no session.
 	NoEngine           bool         `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
 	Entry              *Rows        `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
 	SignState          uint32       `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
@@ -1510,7 +1510,7 @@ func (x *Description) GetThreadLocalStorage() *ThreadLocal {
 type ThreadLocal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pointer       uint32                 `protobuf:"varint,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
-	Variant       ThreadLocalVariant     `protobuf:"varint,2,opt,name=variant,proto3,enum=unwindd.arch.v1.ThreadLocalVariant" json:"variant,omitempty"`
+	Variant       ThreadLocalVariant     `protobuf:"varint,2,opt,name=variant,proto3,enum=unwindd.arch.v2.ThreadLocalVariant" json:"variant,omitempty"`
 	TcbBelow      uint32                 `protobuf:"varint,3,opt,name=tcb_below,json=tcbBelow,proto3" json:"tcb_below,omitempty"`
 	TcbAbove      uint32                 `protobuf:"varint,4,opt,name=tcb_above,json=tcbAbove,proto3" json:"tcb_above,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1733,7 +1733,7 @@ type RegisterRange struct {
 	Count         uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	Names         []string               `protobuf:"bytes,3,rep,name=names,proto3" json:"names,omitempty"`
 	Bits          uint32                 `protobuf:"varint,4,opt,name=bits,proto3" json:"bits,omitempty"`
-	Class         RegisterClass          `protobuf:"varint,5,opt,name=class,proto3,enum=unwindd.arch.v1.RegisterClass" json:"class,omitempty"`
+	Class         RegisterClass          `protobuf:"varint,5,opt,name=class,proto3,enum=unwindd.arch.v2.RegisterClass" json:"class,omitempty"`
 	FirstIndex    uint32                 `protobuf:"varint,6,opt,name=first_index,json=firstIndex,proto3" json:"first_index,omitempty"`
 	Aliases       []string               `protobuf:"bytes,7,rep,name=aliases,proto3" json:"aliases,omitempty"`
 	Lanes         uint32                 `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
@@ -1829,7 +1829,7 @@ func (x *RegisterRange) GetLanes() uint32 {
 
 type RegisterSet struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Source          RegisterSource         `protobuf:"varint,1,opt,name=source,proto3,enum=unwindd.arch.v1.RegisterSource" json:"source,omitempty"`
+	Source          RegisterSource         `protobuf:"varint,1,opt,name=source,proto3,enum=unwindd.arch.v2.RegisterSource" json:"source,omitempty"`
 	Owner           string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Type            uint32                 `protobuf:"varint,3,opt,name=type,proto3" json:"type,omitempty"`
 	Offsets         []uint32               `protobuf:"varint,4,rep,packed,name=offsets,proto3" json:"offsets,omitempty"`
@@ -1924,7 +1924,7 @@ type AddressSpace struct {
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Bits          uint32                 `protobuf:"varint,3,opt,name=bits,proto3" json:"bits,omitempty"`
-	Scope         SpaceScope             `protobuf:"varint,4,opt,name=scope,proto3,enum=unwindd.arch.v1.SpaceScope" json:"scope,omitempty"`
+	Scope         SpaceScope             `protobuf:"varint,4,opt,name=scope,proto3,enum=unwindd.arch.v2.SpaceScope" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1991,8 +1991,8 @@ type Relocation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Type          uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
 	Size          uint32                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	Kind          RelocationKind         `protobuf:"varint,3,opt,name=kind,proto3,enum=unwindd.arch.v1.RelocationKind" json:"kind,omitempty"`
-	Field         RelocationField        `protobuf:"varint,4,opt,name=field,proto3,enum=unwindd.arch.v1.RelocationField" json:"field,omitempty"`
+	Kind          RelocationKind         `protobuf:"varint,3,opt,name=kind,proto3,enum=unwindd.arch.v2.RelocationKind" json:"kind,omitempty"`
+	Field         RelocationField        `protobuf:"varint,4,opt,name=field,proto3,enum=unwindd.arch.v2.RelocationField" json:"field,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2167,86 +2167,6 @@ func (x *DialectOperation) GetName() string {
 	return ""
 }
 
-type AttachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	BrokerId      uint32                 `protobuf:"varint,1,opt,name=broker_id,json=brokerId,proto3" json:"broker_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachRequest) Reset() {
-	*x = AttachRequest{}
-	mi := &file_arch_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachRequest) ProtoMessage() {}
-
-func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
-func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *AttachRequest) GetBrokerId() uint32 {
-	if x != nil {
-		return x.BrokerId
-	}
-	return 0
-}
-
-type AttachAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachAnswer) Reset() {
-	*x = AttachAnswer{}
-	mi := &file_arch_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachAnswer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachAnswer) ProtoMessage() {}
-
-func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
-func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
-}
-
 type OpenTargetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -2259,7 +2179,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2191,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2204,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2328,7 +2248,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2260,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2273,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2414,7 +2334,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2346,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2359,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2508,7 +2428,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2440,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2453,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2561,7 +2481,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2493,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2506,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2625,7 +2545,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2557,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2570,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -2716,7 +2636,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2648,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2661,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -2814,7 +2734,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2746,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2759,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -2993,7 +2913,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3005,7 +2925,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3018,7 +2938,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -3054,7 +2974,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +2986,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +2999,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3127,7 +3047,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3059,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3072,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3234,7 +3154,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3166,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3259,7 +3179,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3336,7 +3256,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3348,7 +3268,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3361,7 +3281,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3444,7 +3364,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3376,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3389,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3499,7 +3419,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3431,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3444,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3573,7 +3493,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3505,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3518,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3635,7 +3555,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3647,7 +3567,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3660,7 +3580,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -3715,7 +3635,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +3647,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +3660,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -3775,7 +3695,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +3707,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +3720,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -3884,7 +3804,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +3816,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +3829,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -3944,7 +3864,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +3876,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +3889,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -3996,7 +3916,7 @@ func (x *Nested) GetSizes() []uint64 {
 // Tables are the tables without their rows.
 type Tables struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Priorities    []RowPriority          `protobuf:"varint,1,rep,packed,name=priorities,proto3,enum=unwindd.arch.v1.RowPriority" json:"priorities,omitempty"`
+	Priorities    []RowPriority          `protobuf:"varint,1,rep,packed,name=priorities,proto3,enum=unwindd.arch.v2.RowPriority" json:"priorities,omitempty"`
 	Reasons       *Blobs                 `protobuf:"bytes,2,opt,name=reasons,proto3" json:"reasons,omitempty"`
 	Sections      []uint32               `protobuf:"varint,3,rep,packed,name=sections,proto3" json:"sections,omitempty"` // index into the sections of the request; 0: the whole object
 	unknownFields protoimpl.UnknownFields
@@ -4005,7 +3925,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +3937,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +3950,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -4060,7 +3980,7 @@ type Functions struct {
 	Starts []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Ends   []uint64               `protobuf:"varint,3,rep,packed,name=ends,proto3" json:"ends,omitempty"`
 	Lanes  []uint32               `protobuf:"varint,4,rep,packed,name=lanes,proto3" json:"lanes,omitempty"`
-	Kinds  []FunctionKind         `protobuf:"varint,5,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.FunctionKind" json:"kinds,omitempty"`
+	Kinds  []FunctionKind         `protobuf:"varint,5,rep,packed,name=kinds,proto3,enum=unwindd.arch.v2.FunctionKind" json:"kinds,omitempty"`
 	// 0: the object's default rules; else one more than the number of rules.
 	DefaultRuleCounts []uint32 `protobuf:"varint,6,rep,packed,name=default_rule_counts,json=defaultRuleCounts,proto3" json:"default_rule_counts,omitempty"`
 	DefaultRules      *Rules   `protobuf:"bytes,7,opt,name=default_rules,json=defaultRules,proto3" json:"default_rules,omitempty"`
@@ -4071,7 +3991,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4083,7 +4003,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4096,7 +4016,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4168,7 +4088,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4180,7 +4100,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4193,7 +4113,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4245,7 +4165,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4257,7 +4177,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4270,7 +4190,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4327,7 +4247,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4339,7 +4259,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4352,7 +4272,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4393,7 +4313,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4405,7 +4325,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4418,7 +4338,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4500,7 +4420,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4432,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4445,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4589,7 +4509,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4521,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4534,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -4697,7 +4617,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4709,7 +4629,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4722,7 +4642,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -4802,7 +4722,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4814,7 +4734,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4827,7 +4747,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -4932,7 +4852,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4944,7 +4864,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4957,7 +4877,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -4992,7 +4912,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5004,7 +4924,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5017,7 +4937,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5043,7 +4963,7 @@ func (x *Maps) GetRanges() *MapRanges {
 
 type MapRanges struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kinds         []MapKind              `protobuf:"varint,1,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.MapKind" json:"kinds,omitempty"`
+	Kinds         []MapKind              `protobuf:"varint,1,rep,packed,name=kinds,proto3,enum=unwindd.arch.v2.MapKind" json:"kinds,omitempty"`
 	Starts        []uint64               `protobuf:"varint,2,rep,packed,name=starts,proto3" json:"starts,omitempty"`
 	Sizes         []uint64               `protobuf:"varint,3,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
 	Into          []uint64               `protobuf:"varint,4,rep,packed,name=into,proto3" json:"into,omitempty"`
@@ -5057,7 +4977,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5069,7 +4989,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5082,7 +5002,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5162,7 +5082,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5174,7 +5094,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5187,7 +5107,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5267,7 +5187,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5199,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5212,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5312,7 +5232,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5324,7 +5244,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5337,7 +5257,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5356,7 +5276,7 @@ func (x *ClassifyReturnRequest) GetCode() *Blobs {
 
 type ClassifyReturnAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Classes       []ReturnClass          `protobuf:"varint,1,rep,packed,name=classes,proto3,enum=unwindd.arch.v1.ReturnClass" json:"classes,omitempty"`
+	Classes       []ReturnClass          `protobuf:"varint,1,rep,packed,name=classes,proto3,enum=unwindd.arch.v2.ReturnClass" json:"classes,omitempty"`
 	Targets       []uint64               `protobuf:"varint,2,rep,packed,name=targets,proto3" json:"targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5364,7 +5284,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5376,7 +5296,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5389,7 +5309,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5418,7 +5338,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5430,7 +5350,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5443,7 +5363,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5482,7 +5402,7 @@ type DisassembleAnswer struct {
 	LlvmTriple    string                 `protobuf:"bytes,4,opt,name=llvm_triple,json=llvmTriple,proto3" json:"llvm_triple,omitempty"` // "": LLVM's text is not wanted
 	LlvmCpu       string                 `protobuf:"bytes,5,opt,name=llvm_cpu,json=llvmCpu,proto3" json:"llvm_cpu,omitempty"`
 	LlvmFeatures  string                 `protobuf:"bytes,6,opt,name=llvm_features,json=llvmFeatures,proto3" json:"llvm_features,omitempty"`
-	Kinds         []InstructionKind      `protobuf:"varint,7,rep,packed,name=kinds,proto3,enum=unwindd.arch.v1.InstructionKind" json:"kinds,omitempty"` // empty: all are 0
+	Kinds         []InstructionKind      `protobuf:"varint,7,rep,packed,name=kinds,proto3,enum=unwindd.arch.v2.InstructionKind" json:"kinds,omitempty"` // empty: all are 0
 	Accesses      *Accesses              `protobuf:"bytes,8,opt,name=accesses,proto3" json:"accesses,omitempty"`                                        // unset: there are none
 	Registers     []uint32               `protobuf:"varint,9,rep,packed,name=registers,proto3" json:"registers,omitempty"`                              // empty: no instruction has one
 	RegisterBits  []uint32               `protobuf:"varint,10,rep,packed,name=register_bits,json=registerBits,proto3" json:"register_bits,omitempty"`   // as many as registers
@@ -5492,7 +5412,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +5424,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +5437,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5609,7 +5529,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5621,7 +5541,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5634,7 +5554,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -5707,24 +5627,325 @@ func (x *Accesses) GetAddressBits() []uint32 {
 	return nil
 }
 
+type EngineRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`           // of no other request that is under way
+	Session uint64                 `protobuf:"varint,2,opt,name=session,proto3" json:"session,omitempty"` // of the call that it is made for
+	// Types that are valid to be assigned to Request:
+	//
+	//	*EngineRequest_ReadMemory
+	//	*EngineRequest_ReadRegisters
+	//	*EngineRequest_ReadSection
+	Request       isEngineRequest_Request `protobuf_oneof:"request"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EngineRequest) Reset() {
+	*x = EngineRequest{}
+	mi := &file_arch_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EngineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EngineRequest) ProtoMessage() {}
+
+func (x *EngineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
+func (*EngineRequest) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *EngineRequest) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *EngineRequest) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *EngineRequest) GetRequest() isEngineRequest_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *EngineRequest) GetReadMemory() *ReadMemoryRequest {
+	if x != nil {
+		if x, ok := x.Request.(*EngineRequest_ReadMemory); ok {
+			return x.ReadMemory
+		}
+	}
+	return nil
+}
+
+func (x *EngineRequest) GetReadRegisters() *ReadRegistersRequest {
+	if x != nil {
+		if x, ok := x.Request.(*EngineRequest_ReadRegisters); ok {
+			return x.ReadRegisters
+		}
+	}
+	return nil
+}
+
+func (x *EngineRequest) GetReadSection() *ReadSectionRequest {
+	if x != nil {
+		if x, ok := x.Request.(*EngineRequest_ReadSection); ok {
+			return x.ReadSection
+		}
+	}
+	return nil
+}
+
+type isEngineRequest_Request interface {
+	isEngineRequest_Request()
+}
+
+type EngineRequest_ReadMemory struct {
+	ReadMemory *ReadMemoryRequest `protobuf:"bytes,3,opt,name=read_memory,json=readMemory,proto3,oneof"`
+}
+
+type EngineRequest_ReadRegisters struct {
+	ReadRegisters *ReadRegistersRequest `protobuf:"bytes,4,opt,name=read_registers,json=readRegisters,proto3,oneof"`
+}
+
+type EngineRequest_ReadSection struct {
+	ReadSection *ReadSectionRequest `protobuf:"bytes,5,opt,name=read_section,json=readSection,proto3,oneof"`
+}
+
+func (*EngineRequest_ReadMemory) isEngineRequest_Request() {}
+
+func (*EngineRequest_ReadRegisters) isEngineRequest_Request() {}
+
+func (*EngineRequest_ReadSection) isEngineRequest_Request() {}
+
+// EngineAnswer answers the request of its id. Each request gets its answer, or an
+// error, even where its call ends before.
+type EngineAnswer struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Partial bool                   `protobuf:"varint,2,opt,name=partial,proto3" json:"partial,omitempty"` // further parts of the answer follow
+	// Types that are valid to be assigned to Answer:
+	//
+	//	*EngineAnswer_Error
+	//	*EngineAnswer_ReadMemory
+	//	*EngineAnswer_ReadRegisters
+	//	*EngineAnswer_ReadSection
+	Answer        isEngineAnswer_Answer `protobuf_oneof:"answer"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EngineAnswer) Reset() {
+	*x = EngineAnswer{}
+	mi := &file_arch_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EngineAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EngineAnswer) ProtoMessage() {}
+
+func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
+func (*EngineAnswer) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *EngineAnswer) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *EngineAnswer) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *EngineAnswer) GetAnswer() isEngineAnswer_Answer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *EngineAnswer) GetError() *EngineError {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+func (x *EngineAnswer) GetReadMemory() *ReadMemoryAnswer {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_ReadMemory); ok {
+			return x.ReadMemory
+		}
+	}
+	return nil
+}
+
+func (x *EngineAnswer) GetReadRegisters() *ReadRegistersAnswer {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_ReadRegisters); ok {
+			return x.ReadRegisters
+		}
+	}
+	return nil
+}
+
+func (x *EngineAnswer) GetReadSection() *SectionPart {
+	if x != nil {
+		if x, ok := x.Answer.(*EngineAnswer_ReadSection); ok {
+			return x.ReadSection
+		}
+	}
+	return nil
+}
+
+type isEngineAnswer_Answer interface {
+	isEngineAnswer_Answer()
+}
+
+type EngineAnswer_Error struct {
+	Error *EngineError `protobuf:"bytes,3,opt,name=error,proto3,oneof"`
+}
+
+type EngineAnswer_ReadMemory struct {
+	ReadMemory *ReadMemoryAnswer `protobuf:"bytes,4,opt,name=read_memory,json=readMemory,proto3,oneof"`
+}
+
+type EngineAnswer_ReadRegisters struct {
+	ReadRegisters *ReadRegistersAnswer `protobuf:"bytes,5,opt,name=read_registers,json=readRegisters,proto3,oneof"`
+}
+
+type EngineAnswer_ReadSection struct {
+	ReadSection *SectionPart `protobuf:"bytes,6,opt,name=read_section,json=readSection,proto3,oneof"`
+}
+
+func (*EngineAnswer_Error) isEngineAnswer_Answer() {}
+
+func (*EngineAnswer_ReadMemory) isEngineAnswer_Answer() {}
+
+func (*EngineAnswer_ReadRegisters) isEngineAnswer_Answer() {}
+
+func (*EngineAnswer_ReadSection) isEngineAnswer_Answer() {}
+
+// EngineError is why a request has no answer.
+type EngineError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A code of gRPC: UNKNOWN (what was asked for cannot be read), NOT_FOUND (the call of
+	// the session is over), INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED or INTERNAL.
+	Code          uint32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EngineError) Reset() {
+	*x = EngineError{}
+	mi := &file_arch_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EngineError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EngineError) ProtoMessage() {}
+
+func (x *EngineError) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
+func (*EngineError) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *EngineError) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *EngineError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// At most 1 MiB in one request.
 type ReadMemoryRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Space   uint64                 `protobuf:"varint,2,opt,name=space,proto3" json:"space,omitempty"`
-	Address uint64                 `protobuf:"varint,3,opt,name=address,proto3" json:"address,omitempty"`
-	Thread  uint64                 `protobuf:"varint,4,opt,name=thread,proto3" json:"thread,omitempty"`
-	Lane    int32                  `protobuf:"zigzag32,5,opt,name=lane,proto3" json:"lane,omitempty"`
-	Size    uint32                 `protobuf:"varint,6,opt,name=size,proto3" json:"size,omitempty"`
-	// Further addresses, where as many bytes are read. With them the answer's data has
-	// `size` bytes for each address, zeros for those in `missing`.
-	More          []uint64 `protobuf:"fixed64,7,rep,packed,name=more,proto3" json:"more,omitempty"`
+	Space   uint64                 `protobuf:"varint,1,opt,name=space,proto3" json:"space,omitempty"`
+	Address uint64                 `protobuf:"varint,2,opt,name=address,proto3" json:"address,omitempty"`
+	Thread  uint64                 `protobuf:"varint,3,opt,name=thread,proto3" json:"thread,omitempty"`
+	Lane    int32                  `protobuf:"zigzag32,4,opt,name=lane,proto3" json:"lane,omitempty"`
+	Size    uint32                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	// Further addresses, at most 65535, where as many bytes are read. With them the
+	// answer's data has `size` bytes for each address, zeros for those in `missing`.
+	More          []uint64 `protobuf:"fixed64,6,rep,packed,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +5957,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,14 +5970,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
-}
-
-func (x *ReadMemoryRequest) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -5813,7 +6027,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5825,7 +6039,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5838,7 +6052,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -5864,16 +6078,15 @@ func (x *ReadMemoryAnswer) GetMissing() []uint32 {
 
 type ReadRegistersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Thread        uint64                 `protobuf:"varint,2,opt,name=thread,proto3" json:"thread,omitempty"`
-	Numbers       []uint32               `protobuf:"varint,3,rep,packed,name=numbers,proto3" json:"numbers,omitempty"` // empty: all
+	Thread        uint64                 `protobuf:"varint,1,opt,name=thread,proto3" json:"thread,omitempty"`
+	Numbers       []uint32               `protobuf:"varint,2,rep,packed,name=numbers,proto3" json:"numbers,omitempty"` // empty: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5885,7 +6098,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5898,14 +6111,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
-}
-
-func (x *ReadRegistersRequest) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -5931,7 +6137,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5943,7 +6149,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5956,7 +6162,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -5968,16 +6174,15 @@ func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
 
 type ReadSectionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Object        uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
-	Name          []byte                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Object        uint64                 `protobuf:"varint,1,opt,name=object,proto3" json:"object,omitempty"`
+	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6194,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,14 +6207,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
-}
-
-func (x *ReadSectionRequest) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6026,16 +6224,18 @@ func (x *ReadSectionRequest) GetName() []byte {
 	return nil
 }
 
+// SectionPart is at most 1 MiB of a section. Parts come in order.
 type SectionPart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // of the whole section, in its first part
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6247,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6260,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6070,12 +6270,19 @@ func (x *SectionPart) GetData() []byte {
 	return nil
 }
 
+func (x *SectionPart) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 var File_arch_proto protoreflect.FileDescriptor
 
 const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"arch.proto\x12\x0funwindd.arch.v1\"Y\n" +
+	"arch.proto\x12\x0funwindd.arch.v2\"Y\n" +
 	"\x11ArchitectureError\x12\x12\n" +
 	"\x04call\x18\x01 \x01(\tR\x04call\x12\x1a\n" +
 	"\bpanicked\x18\x02 \x01(\bR\bpanicked\x12\x14\n" +
@@ -6090,27 +6297,27 @@ const file_arch_proto_rawDesc = "" +
 	"\x04data\x18\x04 \x01(\fR\x04data\"\xc4\x01\n" +
 	"\x05Rules\x12\x18\n" +
 	"\acolumns\x18\x01 \x03(\x04R\acolumns\x12/\n" +
-	"\x05kinds\x18\x02 \x03(\x0e2\x19.unwindd.arch.v1.RuleKindR\x05kinds\x12\x1c\n" +
+	"\x05kinds\x18\x02 \x03(\x0e2\x19.unwindd.arch.v2.RuleKindR\x05kinds\x12\x1c\n" +
 	"\tregisters\x18\x03 \x03(\x04R\tregisters\x12\x18\n" +
 	"\aoffsets\x18\x04 \x03(\x12R\aoffsets\x128\n" +
-	"\vexpressions\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vexpressions\"\xb2\x04\n" +
+	"\vexpressions\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\vexpressions\"\xb2\x04\n" +
 	"\x04Rows\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x125\n" +
-	"\tcfa_kinds\x18\x03 \x03(\x0e2\x18.unwindd.arch.v1.CFAKindR\bcfaKinds\x12#\n" +
+	"\tcfa_kinds\x18\x03 \x03(\x0e2\x18.unwindd.arch.v2.CFAKindR\bcfaKinds\x12#\n" +
 	"\rcfa_registers\x18\x04 \x03(\x04R\fcfaRegisters\x12\x1f\n" +
 	"\vcfa_offsets\x18\x05 \x03(\x12R\n" +
 	"cfaOffsets\x12\x1d\n" +
 	"\n" +
 	"cfa_spaces\x18\x06 \x03(\x04R\tcfaSpaces\x12?\n" +
-	"\x0fcfa_expressions\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0ecfaExpressions\x12\x1f\n" +
+	"\x0fcfa_expressions\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0ecfaExpressions\x12\x1f\n" +
 	"\vrule_counts\x18\b \x03(\rR\n" +
 	"ruleCounts\x12,\n" +
-	"\x05rules\x18\t \x01(\v2\x16.unwindd.arch.v1.RulesR\x05rules\x12(\n" +
+	"\x05rules\x18\t \x01(\v2\x16.unwindd.arch.v2.RulesR\x05rules\x12(\n" +
 	"\x10call_site_counts\x18\n" +
 	" \x03(\rR\x0ecallSiteCounts\x125\n" +
 	"\n" +
-	"call_sites\x18\v \x01(\v2\x16.unwindd.arch.v1.RulesR\tcallSites\x12)\n" +
+	"call_sites\x18\v \x01(\v2\x16.unwindd.arch.v2.RulesR\tcallSites\x12)\n" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
@@ -6119,43 +6326,43 @@ const file_arch_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
 	"\n" +
-	"recognises\x18\x03 \x03(\v2\x1b.unwindd.arch.v1.RecogniserR\n" +
+	"recognises\x18\x03 \x03(\v2\x1b.unwindd.arch.v2.RecogniserR\n" +
 	"recognises\x129\n" +
 	"\n" +
-	"byte_order\x18\x04 \x01(\x0e2\x1a.unwindd.arch.v1.ByteOrderR\tbyteOrder\x12!\n" +
+	"byte_order\x18\x04 \x01(\x0e2\x1a.unwindd.arch.v2.ByteOrderR\tbyteOrder\x12!\n" +
 	"\faddress_bits\x18\x05 \x01(\rR\vaddressBits\x12<\n" +
-	"\tregisters\x18\x06 \x03(\v2\x1e.unwindd.arch.v1.RegisterRangeR\tregisters\x12A\n" +
-	"\rregister_sets\x18\a \x03(\v2\x1c.unwindd.arch.v1.RegisterSetR\fregisterSets\x12\x0e\n" +
+	"\tregisters\x18\x06 \x03(\v2\x1e.unwindd.arch.v2.RegisterRangeR\tregisters\x12A\n" +
+	"\rregister_sets\x18\a \x03(\v2\x1c.unwindd.arch.v2.RegisterSetR\fregisterSets\x12\x0e\n" +
 	"\x02pc\x18\b \x01(\rR\x02pc\x12\x0e\n" +
 	"\x02sp\x18\t \x01(\rR\x02sp\x12\x0e\n" +
 	"\x02fp\x18\n" +
 	" \x01(\rR\x02fp\x12%\n" +
 	"\x0ereturn_address\x18\v \x01(\rR\rreturnAddress\x12D\n" +
-	"\x0eaddress_spaces\x18\f \x03(\v2\x1d.unwindd.arch.v1.AddressSpaceR\raddressSpaces\x12;\n" +
-	"\rdefault_rules\x18\r \x01(\v2\x16.unwindd.arch.v1.RulesR\fdefaultRules\x12:\n" +
-	"\rframe_pointer\x18\x0e \x01(\v2\x15.unwindd.arch.v1.RowsR\fframePointer\x12#\n" +
+	"\x0eaddress_spaces\x18\f \x03(\v2\x1d.unwindd.arch.v2.AddressSpaceR\raddressSpaces\x12;\n" +
+	"\rdefault_rules\x18\r \x01(\v2\x16.unwindd.arch.v2.RulesR\fdefaultRules\x12:\n" +
+	"\rframe_pointer\x18\x0e \x01(\v2\x15.unwindd.arch.v2.RowsR\fframePointer\x12#\n" +
 	"\rcall_distance\x18\x0f \x01(\rR\fcallDistance\x12'\n" +
 	"\x0fmax_instruction\x18\x10 \x01(\rR\x0emaxInstruction\x12\x1f\n" +
 	"\vstack_align\x18\x11 \x01(\rR\n" +
 	"stackAlign\x12=\n" +
-	"\vrelocations\x18\x12 \x03(\v2\x1b.unwindd.arch.v1.RelocationR\vrelocations\x124\n" +
-	"\bdialects\x18\x13 \x03(\v2\x18.unwindd.arch.v1.DialectR\bdialects\x120\n" +
-	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\asymbols\x12:\n" +
+	"\vrelocations\x18\x12 \x03(\v2\x1b.unwindd.arch.v2.RelocationR\vrelocations\x124\n" +
+	"\bdialects\x18\x13 \x03(\v2\x18.unwindd.arch.v2.DialectR\bdialects\x120\n" +
+	"\asymbols\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\asymbols\x12:\n" +
 	"\n" +
-	"processors\x18\x15 \x03(\v2\x1a.unwindd.arch.v1.ProcessorR\n" +
+	"processors\x18\x15 \x03(\v2\x1a.unwindd.arch.v2.ProcessorR\n" +
 	"processors\x12\x1e\n" +
 	"\n" +
 	"companions\x18\x16 \x03(\tR\n" +
 	"companions\x12\x1b\n" +
 	"\tno_engine\x18\x17 \x01(\bR\bnoEngine\x12+\n" +
-	"\x05entry\x18\x18 \x01(\v2\x15.unwindd.arch.v1.RowsR\x05entry\x12\x1d\n" +
+	"\x05entry\x18\x18 \x01(\v2\x15.unwindd.arch.v2.RowsR\x05entry\x12\x1d\n" +
 	"\n" +
 	"sign_state\x18\x19 \x01(\rR\tsignState\x12%\n" +
 	"\x0ecanonical_bits\x18\x1a \x01(\rR\rcanonicalBits\x12N\n" +
-	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v1.ThreadLocalR\x12threadLocalStorage\"\xa0\x01\n" +
+	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\"\xa0\x01\n" +
 	"\vThreadLocal\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
-	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v1.ThreadLocalVariantR\avariant\x12\x1b\n" +
+	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
 	"\ttcb_below\x18\x03 \x01(\rR\btcbBelow\x12\x1b\n" +
 	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"j\n" +
 	"\tProcessor\x12\x12\n" +
@@ -6180,13 +6387,13 @@ const file_arch_proto_rawDesc = "" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +
 	"\x05names\x18\x03 \x03(\tR\x05names\x12\x12\n" +
 	"\x04bits\x18\x04 \x01(\rR\x04bits\x124\n" +
-	"\x05class\x18\x05 \x01(\x0e2\x1e.unwindd.arch.v1.RegisterClassR\x05class\x12\x1f\n" +
+	"\x05class\x18\x05 \x01(\x0e2\x1e.unwindd.arch.v2.RegisterClassR\x05class\x12\x1f\n" +
 	"\vfirst_index\x18\x06 \x01(\rR\n" +
 	"firstIndex\x12\x18\n" +
 	"\aaliases\x18\a \x03(\tR\aaliases\x12\x14\n" +
 	"\x05lanes\x18\b \x01(\rR\x05lanes\"\xe9\x01\n" +
 	"\vRegisterSet\x127\n" +
-	"\x06source\x18\x01 \x01(\x0e2\x1f.unwindd.arch.v1.RegisterSourceR\x06source\x12\x14\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1f.unwindd.arch.v2.RegisterSourceR\x06source\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x12\n" +
 	"\x04type\x18\x03 \x01(\rR\x04type\x12\x18\n" +
 	"\aoffsets\x18\x04 \x03(\rR\aoffsets\x12\x14\n" +
@@ -6197,94 +6404,91 @@ const file_arch_proto_rawDesc = "" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
 	"\x04bits\x18\x03 \x01(\rR\x04bits\x121\n" +
-	"\x05scope\x18\x04 \x01(\x0e2\x1b.unwindd.arch.v1.SpaceScopeR\x05scope\"\xa1\x01\n" +
+	"\x05scope\x18\x04 \x01(\x0e2\x1b.unwindd.arch.v2.SpaceScopeR\x05scope\"\xa1\x01\n" +
 	"\n" +
 	"Relocation\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\rR\x04size\x123\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x1f.unwindd.arch.v1.RelocationKindR\x04kind\x126\n" +
-	"\x05field\x18\x04 \x01(\x0e2 .unwindd.arch.v1.RelocationFieldR\x05field\"`\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x1f.unwindd.arch.v2.RelocationKindR\x04kind\x126\n" +
+	"\x05field\x18\x04 \x01(\x0e2 .unwindd.arch.v2.RelocationFieldR\x05field\"`\n" +
 	"\aDialect\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
 	"\n" +
-	"operations\x18\x02 \x03(\v2!.unwindd.arch.v1.DialectOperationR\n" +
+	"operations\x18\x02 \x03(\v2!.unwindd.arch.v2.DialectOperationR\n" +
 	"operations\"R\n" +
 	"\x10DialectOperation\x12\x16\n" +
 	"\x06opcode\x18\x01 \x01(\rR\x06opcode\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\x04R\x04user\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\",\n" +
-	"\rAttachRequest\x12\x1b\n" +
-	"\tbroker_id\x18\x01 \x01(\rR\bbrokerId\"\x0e\n" +
-	"\fAttachAnswer\"\x9f\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x9f\x01\n" +
 	"\x11OpenTargetRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12.\n" +
-	"\x06owners\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06owners\x12\x14\n" +
+	"\x06owners\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06owners\x12\x14\n" +
 	"\x05types\x18\x03 \x03(\rR\x05types\x12*\n" +
-	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04data\"\x91\x01\n" +
+	"\x04data\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04data\"\x91\x01\n" +
 	"\x0eOpenTargetPart\x12;\n" +
-	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v1.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
-	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v1.TargetThreadsH\x00R\athreadsB\x06\n" +
+	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v2.OpenTargetAnswerH\x00R\x06answer\x12:\n" +
+	"\athreads\x18\x02 \x01(\v2\x1e.unwindd.arch.v2.TargetThreadsH\x00R\athreadsB\x06\n" +
 	"\x04part\"\x9e\x03\n" +
 	"\x10OpenTargetAnswer\x12\x18\n" +
 	"\athreads\x18\x01 \x01(\rR\athreads\x125\n" +
-	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v1.TargetAgentsR\x06agents\x125\n" +
-	"\x06queues\x18\x03 \x01(\v2\x1d.unwindd.arch.v1.TargetQueuesR\x06queues\x12A\n" +
+	"\x06agents\x18\x02 \x01(\v2\x1d.unwindd.arch.v2.TargetAgentsR\x06agents\x125\n" +
+	"\x06queues\x18\x03 \x01(\v2\x1d.unwindd.arch.v2.TargetQueuesR\x06queues\x12A\n" +
 	"\n" +
-	"dispatches\x18\x04 \x01(\v2!.unwindd.arch.v1.TargetDispatchesR\n" +
+	"dispatches\x18\x04 \x01(\v2!.unwindd.arch.v2.TargetDispatchesR\n" +
 	"dispatches\x128\n" +
-	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v1.TargetObjectsR\aobjects\x12=\n" +
-	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v1.BlobsR\rwaitFunctions\x122\n" +
-	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12\x12\n" +
+	"\aobjects\x18\x05 \x01(\v2\x1e.unwindd.arch.v2.TargetObjectsR\aobjects\x12=\n" +
+	"\x0ewait_functions\x18\x06 \x01(\v2\x16.unwindd.arch.v2.BlobsR\rwaitFunctions\x122\n" +
+	"\bproblems\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x12\n" +
 	"\x04kind\x18\b \x01(\tR\x04kind\"p\n" +
 	"\fTargetAgents\x12(\n" +
-	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x126\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x126\n" +
 	"\n" +
-	"processors\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"processors\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\n" +
 	"processors\"\x96\x01\n" +
 	"\fTargetQueues\x12(\n" +
-	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12.\n" +
-	"\x06agents\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06agents\x12,\n" +
-	"\x05kinds\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05kinds\"\x80\x02\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12.\n" +
+	"\x06agents\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06agents\x12,\n" +
+	"\x05kinds\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05kinds\"\x80\x02\n" +
 	"\x10TargetDispatches\x12(\n" +
-	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12.\n" +
-	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06queues\x120\n" +
-	"\akernels\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\akernels\x12\x18\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12.\n" +
+	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06queues\x120\n" +
+	"\akernels\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\akernels\x12\x18\n" +
 	"\aentries\x18\x04 \x03(\x04R\aentries\x12\x14\n" +
 	"\x05grids\x18\x05 \x03(\rR\x05grids\x12\x16\n" +
 	"\x06groups\x18\x06 \x03(\rR\x06groups\x12\x18\n" +
 	"\asignals\x18\a \x03(\x04R\asignals\"\xdc\x01\n" +
 	"\rTargetObjects\x12*\n" +
-	"\x04uris\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04uris\x12,\n" +
-	"\x05paths\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05paths\x12\x18\n" +
+	"\x04uris\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04uris\x12,\n" +
+	"\x05paths\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05paths\x12\x18\n" +
 	"\aoffsets\x18\x03 \x03(\x04R\aoffsets\x12\x14\n" +
 	"\x05sizes\x18\x04 \x03(\x04R\x05sizes\x12)\n" +
 	"\x10memory_addresses\x18\x05 \x03(\x04R\x0fmemoryAddresses\x12\x16\n" +
 	"\x06biases\x18\x06 \x03(\x04R\x06biases\"\x8f\a\n" +
 	"\rTargetThreads\x12(\n" +
-	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x03ids\x12,\n" +
-	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x126\n" +
+	"\x03ids\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x03ids\x12,\n" +
+	"\x05names\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x126\n" +
 	"\n" +
-	"processors\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"processors\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\n" +
 	"processors\x12\x14\n" +
 	"\x05lanes\x18\x04 \x03(\rR\x05lanes\x12>\n" +
-	"\tregisters\x18\x05 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\x12!\n" +
+	"\tregisters\x18\x05 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\x12!\n" +
 	"\fsaved_counts\x18\x06 \x03(\rR\vsavedCounts\x125\n" +
-	"\x05saved\x18\a \x01(\v2\x1f.unwindd.arch.v1.SavedRegistersR\x05saved\x12!\n" +
+	"\x05saved\x18\a \x01(\v2\x1f.unwindd.arch.v2.SavedRegistersR\x05saved\x12!\n" +
 	"\fspace_counts\x18\b \x03(\rR\vspaceCounts\x12\x16\n" +
 	"\x06spaces\x18\t \x03(\x04R\x06spaces\x12\x1f\n" +
 	"\vspace_bases\x18\n" +
 	" \x03(\x04R\n" +
 	"spaceBases\x12#\n" +
 	"\rmemory_counts\x18\v \x03(\rR\fmemoryCounts\x124\n" +
-	"\x06memory\x18\f \x01(\v2\x1c.unwindd.arch.v1.SpaceMemoryR\x06memory\x12,\n" +
-	"\x05waves\x18\r \x01(\v2\x16.unwindd.arch.v1.WavesR\x05waves\x12\x18\n" +
+	"\x06memory\x18\f \x01(\v2\x1c.unwindd.arch.v2.SpaceMemoryR\x06memory\x12,\n" +
+	"\x05waves\x18\r \x01(\v2\x16.unwindd.arch.v2.WavesR\x05waves\x12\x18\n" +
 	"\arunning\x18\x0e \x03(\bR\arunning\x12\x18\n" +
 	"\acrashed\x18\x0f \x03(\bR\acrashed\x122\n" +
-	"\x05stops\x18\x10 \x01(\v2\x1c.unwindd.arch.v1.ThreadStopsR\x05stops\x122\n" +
-	"\bproblems\x18\x11 \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12A\n" +
-	"\x10launcher_threads\x18\x12 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0flauncherThreads\x129\n" +
-	"\flaunch_kinds\x18\x13 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vlaunchKinds\x12?\n" +
-	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x0elaunchEvidence\"^\n" +
+	"\x05stops\x18\x10 \x01(\v2\x1c.unwindd.arch.v2.ThreadStopsR\x05stops\x122\n" +
+	"\bproblems\x18\x11 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12A\n" +
+	"\x10launcher_threads\x18\x12 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0flauncherThreads\x129\n" +
+	"\flaunch_kinds\x18\x13 \x01(\v2\x16.unwindd.arch.v2.BlobsR\vlaunchKinds\x12?\n" +
+	"\x0flaunch_evidence\x18\x14 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x0elaunchEvidence\"^\n" +
 	"\x0eSavedRegisters\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x1c\n" +
@@ -6295,9 +6499,9 @@ const file_arch_proto_rawDesc = "" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\x04R\taddresses\"\xcd\x02\n" +
 	"\vThreadStops\x120\n" +
-	"\areasons\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12#\n" +
+	"\areasons\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\x12#\n" +
 	"\rdetail_counts\x18\x02 \x03(\rR\fdetailCounts\x120\n" +
-	"\adetails\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\adetails\x12\x1c\n" +
+	"\adetails\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\adetails\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x1f\n" +
 	"\vhas_address\x18\x05 \x03(\bR\n" +
 	"hasAddress\x12\x19\n" +
@@ -6307,12 +6511,12 @@ const file_arch_proto_rawDesc = "" +
 	"\fhas_pc_exact\x18\t \x03(\bR\n" +
 	"hasPcExact\"\xc3\x02\n" +
 	"\x05Waves\x12.\n" +
-	"\x06agents\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06agents\x12.\n" +
-	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06queues\x126\n" +
+	"\x06agents\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06agents\x12.\n" +
+	"\x06queues\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06queues\x126\n" +
 	"\n" +
-	"dispatches\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"dispatches\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\n" +
 	"dispatches\x120\n" +
-	"\akernels\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\akernels\x12\x16\n" +
+	"\akernels\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\akernels\x12\x16\n" +
 	"\x06groups\x18\x05 \x03(\rR\x06groups\x12\x1b\n" +
 	"\thas_group\x18\x06 \x03(\bR\bhasGroup\x12\x19\n" +
 	"\bin_group\x18\a \x03(\rR\ainGroup\x12 \n" +
@@ -6325,10 +6529,10 @@ const file_arch_proto_rawDesc = "" +
 	"\amachine\x18\x04 \x01(\rR\amachine\x12\x15\n" +
 	"\x06os_abi\x18\x05 \x01(\rR\x05osAbi\x12\x14\n" +
 	"\x05flags\x18\x06 \x01(\rR\x05flags\x125\n" +
-	"\bsections\x18\a \x01(\v2\x19.unwindd.arch.v1.SectionsR\bsections\x122\n" +
-	"\asymbols\x18\b \x01(\v2\x18.unwindd.arch.v1.SymbolsR\asymbols\x12:\n" +
+	"\bsections\x18\a \x01(\v2\x19.unwindd.arch.v2.SectionsR\bsections\x122\n" +
+	"\asymbols\x18\b \x01(\v2\x18.unwindd.arch.v2.SymbolsR\asymbols\x12:\n" +
 	"\n" +
-	"companions\x18\t \x03(\v2\x1a.unwindd.arch.v1.CompanionR\n" +
+	"companions\x18\t \x03(\v2\x1a.unwindd.arch.v2.CompanionR\n" +
 	"companions\x12\x1c\n" +
 	"\tprocessor\x18\n" +
 	" \x01(\tR\tprocessor\";\n" +
@@ -6336,82 +6540,82 @@ const file_arch_proto_rawDesc = "" +
 	"\x06suffix\x18\x01 \x01(\tR\x06suffix\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\"\x98\x01\n" +
 	"\bSections\x12,\n" +
-	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x14\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x14\n" +
 	"\x05types\x18\x02 \x03(\rR\x05types\x12\x14\n" +
 	"\x05flags\x18\x03 \x03(\x04R\x05flags\x12\x1c\n" +
 	"\taddresses\x18\x04 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x05 \x03(\x04R\x05sizes\"k\n" +
 	"\aSymbols\x12,\n" +
-	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x1c\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x1c\n" +
 	"\taddresses\x18\x02 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\"\x87\x01\n" +
 	"\x0eOpenObjectPart\x12;\n" +
-	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v1.OpenObjectAnswerH\x00R\x06answer\x120\n" +
-	"\x04rows\x18\x02 \x01(\v2\x1a.unwindd.arch.v1.TableRowsH\x00R\x04rowsB\x06\n" +
+	"\x06answer\x18\x01 \x01(\v2!.unwindd.arch.v2.OpenObjectAnswerH\x00R\x06answer\x120\n" +
+	"\x04rows\x18\x02 \x01(\v2\x1a.unwindd.arch.v2.TableRowsH\x00R\x04rowsB\x06\n" +
 	"\x04part\"L\n" +
 	"\tTableRows\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12)\n" +
-	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v1.RowsR\x04rows\"\x8f\x04\n" +
+	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\x8f\x04\n" +
 	"\x10OpenObjectAnswer\x12\x1c\n" +
 	"\tprocessor\x18\x01 \x01(\tR\tprocessor\x12\x18\n" +
 	"\adialect\x18\x02 \x01(\tR\adialect\x128\n" +
-	"\toverrides\x18\x03 \x01(\v2\x1a.unwindd.arch.v1.OverridesR\toverrides\x12;\n" +
-	"\rdefault_rules\x18\x04 \x01(\v2\x16.unwindd.arch.v1.RulesR\fdefaultRules\x12/\n" +
-	"\x06nested\x18\x05 \x01(\v2\x17.unwindd.arch.v1.NestedR\x06nested\x12/\n" +
-	"\x06tables\x18\x06 \x01(\v2\x17.unwindd.arch.v1.TablesR\x06tables\x128\n" +
-	"\tfunctions\x18\a \x01(\v2\x1a.unwindd.arch.v1.FunctionsR\tfunctions\x12B\n" +
-	"\rposition_maps\x18\b \x01(\v2\x1d.unwindd.arch.v1.PositionMapsR\fpositionMaps\x128\n" +
-	"\tvariables\x18\t \x01(\v2\x1a.unwindd.arch.v1.VariablesR\tvariables\x122\n" +
+	"\toverrides\x18\x03 \x01(\v2\x1a.unwindd.arch.v2.OverridesR\toverrides\x12;\n" +
+	"\rdefault_rules\x18\x04 \x01(\v2\x16.unwindd.arch.v2.RulesR\fdefaultRules\x12/\n" +
+	"\x06nested\x18\x05 \x01(\v2\x17.unwindd.arch.v2.NestedR\x06nested\x12/\n" +
+	"\x06tables\x18\x06 \x01(\v2\x17.unwindd.arch.v2.TablesR\x06tables\x128\n" +
+	"\tfunctions\x18\a \x01(\v2\x1a.unwindd.arch.v2.FunctionsR\tfunctions\x12B\n" +
+	"\rposition_maps\x18\b \x01(\v2\x1d.unwindd.arch.v2.PositionMapsR\fpositionMaps\x128\n" +
+	"\tvariables\x18\t \x01(\v2\x1a.unwindd.arch.v2.VariablesR\tvariables\x122\n" +
 	"\bproblems\x18\n" +
-	" \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\"\xb3\x01\n" +
+	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\"\xb3\x01\n" +
 	"\tOverrides\x12<\n" +
-	"\raugmentations\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\raugmentations\x124\n" +
-	"\tproducers\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\tproducers\x122\n" +
-	"\bdialects\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\bdialects\"f\n" +
+	"\raugmentations\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\raugmentations\x124\n" +
+	"\tproducers\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tproducers\x122\n" +
+	"\bdialects\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\bdialects\"f\n" +
 	"\x06Nested\x12,\n" +
-	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x18\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x18\n" +
 	"\aoffsets\x18\x02 \x03(\x04R\aoffsets\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\"\x94\x01\n" +
 	"\x06Tables\x12<\n" +
 	"\n" +
-	"priorities\x18\x01 \x03(\x0e2\x1c.unwindd.arch.v1.RowPriorityR\n" +
+	"priorities\x18\x01 \x03(\x0e2\x1c.unwindd.arch.v2.RowPriorityR\n" +
 	"priorities\x120\n" +
-	"\areasons\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12\x1a\n" +
+	"\areasons\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\x12\x1a\n" +
 	"\bsections\x18\x03 \x03(\rR\bsections\"\xb9\x02\n" +
 	"\tFunctions\x12,\n" +
-	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x16\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
 	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x03 \x03(\x04R\x04ends\x12\x14\n" +
 	"\x05lanes\x18\x04 \x03(\rR\x05lanes\x123\n" +
-	"\x05kinds\x18\x05 \x03(\x0e2\x1d.unwindd.arch.v1.FunctionKindR\x05kinds\x12.\n" +
+	"\x05kinds\x18\x05 \x03(\x0e2\x1d.unwindd.arch.v2.FunctionKindR\x05kinds\x12.\n" +
 	"\x13default_rule_counts\x18\x06 \x03(\rR\x11defaultRuleCounts\x12;\n" +
-	"\rdefault_rules\x18\a \x01(\v2\x16.unwindd.arch.v1.RulesR\fdefaultRules\x12\x1a\n" +
+	"\rdefault_rules\x18\a \x01(\v2\x16.unwindd.arch.v2.RulesR\fdefaultRules\x12\x1a\n" +
 	"\bsections\x18\b \x03(\rR\bsections\"\xa0\x01\n" +
 	"\fPositionMaps\x12,\n" +
-	"\x05kinds\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05kinds\x12\x16\n" +
+	"\x05kinds\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05kinds\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x10\n" +
 	"\x03pcs\x18\x03 \x03(\x04R\x03pcs\x12\x1c\n" +
 	"\tpositions\x18\x04 \x03(\x04R\tpositions\x12\x1a\n" +
 	"\bsections\x18\x05 \x03(\rR\bsections\"\xcf\x01\n" +
 	"\tVariables\x12,\n" +
-	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x16\n" +
+	"\x05names\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x16\n" +
 	"\x06counts\x18\x02 \x03(\rR\x06counts\x12\x16\n" +
 	"\x06starts\x18\x03 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x04 \x03(\x04R\x04ends\x124\n" +
-	"\tlocations\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\tlocations\x12\x1a\n" +
+	"\tlocations\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tlocations\x12\x1a\n" +
 	"\bsections\x18\x06 \x03(\rR\bsections\"g\n" +
 	"\aRowGaps\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x120\n" +
-	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\"\x8f\x02\n" +
+	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\"\x8f\x02\n" +
 	"\x11FrameRulesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x10\n" +
 	"\x03pcs\x18\x03 \x03(\x04R\x03pcs\x12\x16\n" +
 	"\x06starts\x18\x04 \x03(\x04R\x06starts\x12*\n" +
-	"\x04code\x18\x05 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\x12\x18\n" +
+	"\x04code\x18\x05 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04code\x12\x18\n" +
 	"\abounded\x18\x06 \x03(\bR\abounded\x12,\n" +
-	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05names\x12\x14\n" +
+	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x14\n" +
 	"\x05exact\x18\b \x03(\bR\x05exact\x12\x14\n" +
 	"\x05exits\x18\t \x03(\bR\x05exits\"\xa3\x01\n" +
 	"\tCodeExits\x12\x14\n" +
@@ -6426,21 +6630,21 @@ const file_arch_proto_rawDesc = "" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
-	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v1.RowsR\x04rows\x120\n" +
-	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\areasons\x12 \n" +
+	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\x120\n" +
+	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\x12 \n" +
 	"\vtrampolines\x18\x04 \x03(\bR\vtrampolines\x12\x1a\n" +
 	"\bcomplete\x18\x05 \x03(\bR\bcomplete\x12\x1d\n" +
 	"\n" +
 	"gap_counts\x18\x06 \x03(\rR\tgapCounts\x12,\n" +
-	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v1.RowGapsR\x04gaps\x120\n" +
-	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v1.CodeExitsR\x05exits\x12\x1a\n" +
+	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v2.RowGapsR\x04gaps\x120\n" +
+	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v2.CodeExitsR\x05exits\x12\x1a\n" +
 	"\buncalled\x18\t \x03(\bR\buncalled\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
-	"\tregisters\x18\x03 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\x126\n" +
+	"\tregisters\x18\x03 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\x126\n" +
 	"\n" +
-	"processors\x18\x04 \x01(\v2\x16.unwindd.arch.v1.BlobsR\n" +
+	"processors\x18\x04 \x01(\v2\x16.unwindd.arch.v2.BlobsR\n" +
 	"processors\x12\x14\n" +
 	"\x05lanes\x18\x05 \x03(\rR\x05lanes\x12!\n" +
 	"\fspace_counts\x18\x06 \x03(\rR\vspaceCounts\x12\x16\n" +
@@ -6450,18 +6654,18 @@ const file_arch_proto_rawDesc = "" +
 	"\x11BindThreadsAnswer\x12\x10\n" +
 	"\x03pcs\x18\x01 \x03(\x04R\x03pcs\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x129\n" +
-	"\factive_lanes\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\vactiveLanes\x12!\n" +
+	"\factive_lanes\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\vactiveLanes\x12!\n" +
 	"\fwidth_counts\x18\x04 \x03(\rR\vwidthCounts\x12/\n" +
-	"\x06widths\x18\x05 \x01(\v2\x17.unwindd.arch.v1.WidthsR\x06widths\x120\n" +
+	"\x06widths\x18\x05 \x01(\v2\x17.unwindd.arch.v2.WidthsR\x06widths\x120\n" +
 	"\x14return_address_masks\x18\x06 \x03(\x04R\x12returnAddressMasks\x12.\n" +
-	"\x06agents\x18\a \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06agents\x12.\n" +
-	"\x06groups\x18\b \x01(\v2\x16.unwindd.arch.v1.BlobsR\x06groups\x12,\n" +
-	"\x05waves\x18\t \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05waves\x12\x1d\n" +
+	"\x06agents\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06agents\x12.\n" +
+	"\x06groups\x18\b \x01(\v2\x16.unwindd.arch.v2.BlobsR\x06groups\x12,\n" +
+	"\x05waves\x18\t \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05waves\x12\x1d\n" +
 	"\n" +
 	"map_counts\x18\n" +
 	" \x03(\rR\tmapCounts\x12)\n" +
-	"\x04maps\x18\v \x01(\v2\x15.unwindd.arch.v1.MapsR\x04maps\x122\n" +
-	"\bproblems\x18\f \x01(\v2\x16.unwindd.arch.v1.BlobsR\bproblems\x12%\n" +
+	"\x04maps\x18\v \x01(\v2\x15.unwindd.arch.v2.MapsR\x04maps\x122\n" +
+	"\bproblems\x18\f \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12%\n" +
 	"\x0eactive_unknown\x18\r \x03(\bR\ractiveUnknown\"L\n" +
 	"\x06Widths\x12\x16\n" +
 	"\x06firsts\x18\x01 \x03(\rR\x06firsts\x12\x16\n" +
@@ -6470,9 +6674,9 @@ const file_arch_proto_rawDesc = "" +
 	"\x04Maps\x12\x16\n" +
 	"\x06spaces\x18\x01 \x03(\x04R\x06spaces\x12!\n" +
 	"\frange_counts\x18\x02 \x03(\rR\vrangeCounts\x122\n" +
-	"\x06ranges\x18\x03 \x01(\v2\x1a.unwindd.arch.v1.MapRangesR\x06ranges\"\xe7\x01\n" +
+	"\x06ranges\x18\x03 \x01(\v2\x1a.unwindd.arch.v2.MapRangesR\x06ranges\"\xe7\x01\n" +
 	"\tMapRanges\x12.\n" +
-	"\x05kinds\x18\x01 \x03(\x0e2\x18.unwindd.arch.v1.MapKindR\x05kinds\x12\x16\n" +
+	"\x05kinds\x18\x01 \x03(\x0e2\x18.unwindd.arch.v2.MapKindR\x05kinds\x12\x16\n" +
 	"\x06starts\x18\x02 \x03(\x04R\x06starts\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\x04R\x05sizes\x12\x12\n" +
 	"\x04into\x18\x04 \x03(\x04R\x04into\x12\x14\n" +
@@ -6497,9 +6701,9 @@ const file_arch_proto_rawDesc = "" +
 	"expression\"U\n" +
 	"\x15ClassifyReturnRequest\x12\x10\n" +
 	"\x03pcs\x18\x01 \x03(\x04R\x03pcs\x12*\n" +
-	"\x04code\x18\x02 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x04code\"h\n" +
+	"\x04code\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x04code\"h\n" +
 	"\x14ClassifyReturnAnswer\x126\n" +
-	"\aclasses\x18\x01 \x03(\x0e2\x1c.unwindd.arch.v1.ReturnClassR\aclasses\x12\x18\n" +
+	"\aclasses\x18\x01 \x03(\x0e2\x1c.unwindd.arch.v2.ReturnClassR\aclasses\x12\x18\n" +
 	"\atargets\x18\x02 \x03(\x04R\atargets\"v\n" +
 	"\x12DisassembleRequest\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\x04R\aaddress\x12\x12\n" +
@@ -6509,13 +6713,13 @@ const file_arch_proto_rawDesc = "" +
 	"\x11DisassembleAnswer\x12\x1c\n" +
 	"\taddresses\x18\x01 \x03(\x04R\taddresses\x12\x14\n" +
 	"\x05sizes\x18\x02 \x03(\rR\x05sizes\x12,\n" +
-	"\x05texts\x18\x03 \x01(\v2\x16.unwindd.arch.v1.BlobsR\x05texts\x12\x1f\n" +
+	"\x05texts\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05texts\x12\x1f\n" +
 	"\vllvm_triple\x18\x04 \x01(\tR\n" +
 	"llvmTriple\x12\x19\n" +
 	"\bllvm_cpu\x18\x05 \x01(\tR\allvmCpu\x12#\n" +
 	"\rllvm_features\x18\x06 \x01(\tR\fllvmFeatures\x126\n" +
-	"\x05kinds\x18\a \x03(\x0e2 .unwindd.arch.v1.InstructionKindR\x05kinds\x125\n" +
-	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v1.AccessesR\baccesses\x12\x1c\n" +
+	"\x05kinds\x18\a \x03(\x0e2 .unwindd.arch.v2.InstructionKindR\x05kinds\x125\n" +
+	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v2.AccessesR\baccesses\x12\x1c\n" +
 	"\tregisters\x18\t \x03(\rR\tregisters\x12#\n" +
 	"\rregister_bits\x18\n" +
 	" \x03(\rR\fregisterBits\"\x93\x02\n" +
@@ -6530,31 +6734,49 @@ const file_arch_proto_rawDesc = "" +
 	"\x06scales\x18\b \x03(\rR\x06scales\x12$\n" +
 	"\rdisplacements\x18\t \x03(\x12R\rdisplacements\x12!\n" +
 	"\faddress_bits\x18\n" +
-	" \x03(\rR\vaddressBits\"\xb1\x01\n" +
-	"\x11ReadMemoryRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
-	"\x05space\x18\x02 \x01(\x04R\x05space\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\x04R\aaddress\x12\x16\n" +
-	"\x06thread\x18\x04 \x01(\x04R\x06thread\x12\x12\n" +
-	"\x04lane\x18\x05 \x01(\x11R\x04lane\x12\x12\n" +
-	"\x04size\x18\x06 \x01(\rR\x04size\x12\x12\n" +
-	"\x04more\x18\a \x03(\x06R\x04more\"V\n" +
+	" \x03(\rR\vaddressBits\"\xa5\x02\n" +
+	"\rEngineRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
+	"\asession\x18\x02 \x01(\x04R\asession\x12E\n" +
+	"\vread_memory\x18\x03 \x01(\v2\".unwindd.arch.v2.ReadMemoryRequestH\x00R\n" +
+	"readMemory\x12N\n" +
+	"\x0eread_registers\x18\x04 \x01(\v2%.unwindd.arch.v2.ReadRegistersRequestH\x00R\rreadRegisters\x12H\n" +
+	"\fread_section\x18\x05 \x01(\v2#.unwindd.arch.v2.ReadSectionRequestH\x00R\vreadSectionB\t\n" +
+	"\arequest\"\xd0\x02\n" +
+	"\fEngineAnswer\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
+	"\apartial\x18\x02 \x01(\bR\apartial\x124\n" +
+	"\x05error\x18\x03 \x01(\v2\x1c.unwindd.arch.v2.EngineErrorH\x00R\x05error\x12D\n" +
+	"\vread_memory\x18\x04 \x01(\v2!.unwindd.arch.v2.ReadMemoryAnswerH\x00R\n" +
+	"readMemory\x12M\n" +
+	"\x0eread_registers\x18\x05 \x01(\v2$.unwindd.arch.v2.ReadRegistersAnswerH\x00R\rreadRegisters\x12A\n" +
+	"\fread_section\x18\x06 \x01(\v2\x1c.unwindd.arch.v2.SectionPartH\x00R\vreadSectionB\b\n" +
+	"\x06answer\";\n" +
+	"\vEngineError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\rR\x04code\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\x97\x01\n" +
+	"\x11ReadMemoryRequest\x12\x14\n" +
+	"\x05space\x18\x01 \x01(\x04R\x05space\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\x04R\aaddress\x12\x16\n" +
+	"\x06thread\x18\x03 \x01(\x04R\x06thread\x12\x12\n" +
+	"\x04lane\x18\x04 \x01(\x11R\x04lane\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\rR\x04size\x12\x12\n" +
+	"\x04more\x18\x06 \x03(\x06R\x04more\"V\n" +
 	"\x10ReadMemoryAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
-	"\amissing\x18\x03 \x03(\rR\amissing\"b\n" +
-	"\x14ReadRegistersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
-	"\x06thread\x18\x02 \x01(\x04R\x06thread\x12\x18\n" +
-	"\anumbers\x18\x03 \x03(\rR\anumbers\"U\n" +
+	"\amissing\x18\x03 \x03(\rR\amissing\"H\n" +
+	"\x14ReadRegistersRequest\x12\x16\n" +
+	"\x06thread\x18\x01 \x01(\x04R\x06thread\x12\x18\n" +
+	"\anumbers\x18\x02 \x03(\rR\anumbers\"U\n" +
 	"\x13ReadRegistersAnswer\x12>\n" +
-	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v1.RegistersColumnR\tregisters\"Z\n" +
-	"\x12ReadSectionRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
-	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"!\n" +
+	"\tregisters\x18\x01 \x01(\v2 .unwindd.arch.v2.RegistersColumnR\tregisters\"@\n" +
+	"\x12ReadSectionRequest\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\x04R\x06object\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\"5\n" +
 	"\vSectionPart\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data*\xe6\x01\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size*\xe6\x01\n" +
 	"\bRuleKind\x12\x14\n" +
 	"\x10RULE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eRULE_UNDEFINED\x10\x01\x12\x13\n" +
@@ -6645,25 +6867,20 @@ const file_arch_proto_rawDesc = "" +
 	"\x15INSTRUCTION_KIND_JUMP\x10\x05\x12\x1b\n" +
 	"\x17INSTRUCTION_KIND_RETURN\x10\x06\x12\x1f\n" +
 	"\x1bINSTRUCTION_KIND_PRIVILEGED\x10\a\x12 \n" +
-	"\x1cINSTRUCTION_KIND_SYSTEM_CALL\x10\b2\x85\x06\n" +
+	"\x1cINSTRUCTION_KIND_SYSTEM_CALL\x10\b2\x8e\x06\n" +
 	"\fArchitecture\x12J\n" +
-	"\bDescribe\x12 .unwindd.arch.v1.DescribeRequest\x1a\x1c.unwindd.arch.v1.Description\x12G\n" +
-	"\x06Attach\x12\x1e.unwindd.arch.v1.AttachRequest\x1a\x1d.unwindd.arch.v1.AttachAnswer\x12S\n" +
+	"\bDescribe\x12 .unwindd.arch.v2.DescribeRequest\x1a\x1c.unwindd.arch.v2.Description\x12P\n" +
+	"\vServeEngine\x12\x1d.unwindd.arch.v2.EngineAnswer\x1a\x1e.unwindd.arch.v2.EngineRequest(\x010\x01\x12S\n" +
 	"\n" +
-	"OpenTarget\x12\".unwindd.arch.v1.OpenTargetRequest\x1a\x1f.unwindd.arch.v1.OpenTargetPart0\x01\x12S\n" +
+	"OpenTarget\x12\".unwindd.arch.v2.OpenTargetRequest\x1a\x1f.unwindd.arch.v2.OpenTargetPart0\x01\x12S\n" +
 	"\n" +
-	"OpenObject\x12\".unwindd.arch.v1.OpenObjectRequest\x1a\x1f.unwindd.arch.v1.OpenObjectPart0\x01\x12S\n" +
+	"OpenObject\x12\".unwindd.arch.v2.OpenObjectRequest\x1a\x1f.unwindd.arch.v2.OpenObjectPart0\x01\x12S\n" +
 	"\n" +
-	"FrameRules\x12\".unwindd.arch.v1.FrameRulesRequest\x1a!.unwindd.arch.v1.FrameRulesAnswer\x12V\n" +
-	"\vBindThreads\x12#.unwindd.arch.v1.BindThreadsRequest\x1a\".unwindd.arch.v1.BindThreadsAnswer\x12P\n" +
-	"\tTranslate\x12!.unwindd.arch.v1.TranslateRequest\x1a .unwindd.arch.v1.TranslateAnswer\x12_\n" +
-	"\x0eClassifyReturn\x12&.unwindd.arch.v1.ClassifyReturnRequest\x1a%.unwindd.arch.v1.ClassifyReturnAnswer\x12V\n" +
-	"\vDisassemble\x12#.unwindd.arch.v1.DisassembleRequest\x1a\".unwindd.arch.v1.DisassembleAnswer2\x8f\x02\n" +
-	"\x06Engine\x12S\n" +
-	"\n" +
-	"ReadMemory\x12\".unwindd.arch.v1.ReadMemoryRequest\x1a!.unwindd.arch.v1.ReadMemoryAnswer\x12\\\n" +
-	"\rReadRegisters\x12%.unwindd.arch.v1.ReadRegistersRequest\x1a$.unwindd.arch.v1.ReadRegistersAnswer\x12R\n" +
-	"\vReadSection\x12#.unwindd.arch.v1.ReadSectionRequest\x1a\x1c.unwindd.arch.v1.SectionPart0\x01B'Z%github.com/unwindd/unwindd/sdk/archpbb\x06proto3"
+	"FrameRules\x12\".unwindd.arch.v2.FrameRulesRequest\x1a!.unwindd.arch.v2.FrameRulesAnswer\x12V\n" +
+	"\vBindThreads\x12#.unwindd.arch.v2.BindThreadsRequest\x1a\".unwindd.arch.v2.BindThreadsAnswer\x12P\n" +
+	"\tTranslate\x12!.unwindd.arch.v2.TranslateRequest\x1a .unwindd.arch.v2.TranslateAnswer\x12_\n" +
+	"\x0eClassifyReturn\x12&.unwindd.arch.v2.ClassifyReturnRequest\x1a%.unwindd.arch.v2.ClassifyReturnAnswer\x12V\n" +
+	"\vDisassemble\x12#.unwindd.arch.v2.DisassembleRequest\x1a\".unwindd.arch.v2.DisassembleAnswerB'Z%github.com/unwindd/unwindd/sdk/archpbb\x06proto3"
 
 var (
 	file_arch_proto_rawDescOnce sync.Once
@@ -6678,234 +6895,236 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_arch_proto_goTypes = []any{
-	(RuleKind)(0),                 // 0: unwindd.arch.v1.RuleKind
-	(CFAKind)(0),                  // 1: unwindd.arch.v1.CFAKind
-	(ByteOrder)(0),                // 2: unwindd.arch.v1.ByteOrder
-	(RegisterClass)(0),            // 3: unwindd.arch.v1.RegisterClass
-	(RegisterSource)(0),           // 4: unwindd.arch.v1.RegisterSource
-	(SpaceScope)(0),               // 5: unwindd.arch.v1.SpaceScope
-	(RelocationKind)(0),           // 6: unwindd.arch.v1.RelocationKind
-	(RelocationField)(0),          // 7: unwindd.arch.v1.RelocationField
-	(ThreadLocalVariant)(0),       // 8: unwindd.arch.v1.ThreadLocalVariant
-	(RowPriority)(0),              // 9: unwindd.arch.v1.RowPriority
-	(FunctionKind)(0),             // 10: unwindd.arch.v1.FunctionKind
-	(MapKind)(0),                  // 11: unwindd.arch.v1.MapKind
-	(ReturnClass)(0),              // 12: unwindd.arch.v1.ReturnClass
-	(InstructionKind)(0),          // 13: unwindd.arch.v1.InstructionKind
-	(*ArchitectureError)(nil),     // 14: unwindd.arch.v1.ArchitectureError
-	(*Blobs)(nil),                 // 15: unwindd.arch.v1.Blobs
-	(*RegistersColumn)(nil),       // 16: unwindd.arch.v1.RegistersColumn
-	(*Rules)(nil),                 // 17: unwindd.arch.v1.Rules
-	(*Rows)(nil),                  // 18: unwindd.arch.v1.Rows
-	(*DescribeRequest)(nil),       // 19: unwindd.arch.v1.DescribeRequest
-	(*Description)(nil),           // 20: unwindd.arch.v1.Description
-	(*ThreadLocal)(nil),           // 21: unwindd.arch.v1.ThreadLocal
-	(*Processor)(nil),             // 22: unwindd.arch.v1.Processor
-	(*Recogniser)(nil),            // 23: unwindd.arch.v1.Recogniser
-	(*RegisterRange)(nil),         // 24: unwindd.arch.v1.RegisterRange
-	(*RegisterSet)(nil),           // 25: unwindd.arch.v1.RegisterSet
-	(*AddressSpace)(nil),          // 26: unwindd.arch.v1.AddressSpace
-	(*Relocation)(nil),            // 27: unwindd.arch.v1.Relocation
-	(*Dialect)(nil),               // 28: unwindd.arch.v1.Dialect
-	(*DialectOperation)(nil),      // 29: unwindd.arch.v1.DialectOperation
-	(*AttachRequest)(nil),         // 30: unwindd.arch.v1.AttachRequest
-	(*AttachAnswer)(nil),          // 31: unwindd.arch.v1.AttachAnswer
-	(*OpenTargetRequest)(nil),     // 32: unwindd.arch.v1.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 33: unwindd.arch.v1.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 34: unwindd.arch.v1.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 35: unwindd.arch.v1.TargetAgents
-	(*TargetQueues)(nil),          // 36: unwindd.arch.v1.TargetQueues
-	(*TargetDispatches)(nil),      // 37: unwindd.arch.v1.TargetDispatches
-	(*TargetObjects)(nil),         // 38: unwindd.arch.v1.TargetObjects
-	(*TargetThreads)(nil),         // 39: unwindd.arch.v1.TargetThreads
-	(*SavedRegisters)(nil),        // 40: unwindd.arch.v1.SavedRegisters
-	(*SpaceMemory)(nil),           // 41: unwindd.arch.v1.SpaceMemory
-	(*ThreadStops)(nil),           // 42: unwindd.arch.v1.ThreadStops
-	(*Waves)(nil),                 // 43: unwindd.arch.v1.Waves
-	(*OpenObjectRequest)(nil),     // 44: unwindd.arch.v1.OpenObjectRequest
-	(*Companion)(nil),             // 45: unwindd.arch.v1.Companion
-	(*Sections)(nil),              // 46: unwindd.arch.v1.Sections
-	(*Symbols)(nil),               // 47: unwindd.arch.v1.Symbols
-	(*OpenObjectPart)(nil),        // 48: unwindd.arch.v1.OpenObjectPart
-	(*TableRows)(nil),             // 49: unwindd.arch.v1.TableRows
-	(*OpenObjectAnswer)(nil),      // 50: unwindd.arch.v1.OpenObjectAnswer
-	(*Overrides)(nil),             // 51: unwindd.arch.v1.Overrides
-	(*Nested)(nil),                // 52: unwindd.arch.v1.Nested
-	(*Tables)(nil),                // 53: unwindd.arch.v1.Tables
-	(*Functions)(nil),             // 54: unwindd.arch.v1.Functions
-	(*PositionMaps)(nil),          // 55: unwindd.arch.v1.PositionMaps
-	(*Variables)(nil),             // 56: unwindd.arch.v1.Variables
-	(*RowGaps)(nil),               // 57: unwindd.arch.v1.RowGaps
-	(*FrameRulesRequest)(nil),     // 58: unwindd.arch.v1.FrameRulesRequest
-	(*CodeExits)(nil),             // 59: unwindd.arch.v1.CodeExits
-	(*FrameRulesAnswer)(nil),      // 60: unwindd.arch.v1.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 61: unwindd.arch.v1.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 62: unwindd.arch.v1.BindThreadsAnswer
-	(*Widths)(nil),                // 63: unwindd.arch.v1.Widths
-	(*Maps)(nil),                  // 64: unwindd.arch.v1.Maps
-	(*MapRanges)(nil),             // 65: unwindd.arch.v1.MapRanges
-	(*TranslateRequest)(nil),      // 66: unwindd.arch.v1.TranslateRequest
-	(*TranslateAnswer)(nil),       // 67: unwindd.arch.v1.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 68: unwindd.arch.v1.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 69: unwindd.arch.v1.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 70: unwindd.arch.v1.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 71: unwindd.arch.v1.DisassembleAnswer
-	(*Accesses)(nil),              // 72: unwindd.arch.v1.Accesses
-	(*ReadMemoryRequest)(nil),     // 73: unwindd.arch.v1.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 74: unwindd.arch.v1.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 75: unwindd.arch.v1.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 76: unwindd.arch.v1.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 77: unwindd.arch.v1.ReadSectionRequest
-	(*SectionPart)(nil),           // 78: unwindd.arch.v1.SectionPart
+	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
+	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
+	(ByteOrder)(0),                // 2: unwindd.arch.v2.ByteOrder
+	(RegisterClass)(0),            // 3: unwindd.arch.v2.RegisterClass
+	(RegisterSource)(0),           // 4: unwindd.arch.v2.RegisterSource
+	(SpaceScope)(0),               // 5: unwindd.arch.v2.SpaceScope
+	(RelocationKind)(0),           // 6: unwindd.arch.v2.RelocationKind
+	(RelocationField)(0),          // 7: unwindd.arch.v2.RelocationField
+	(ThreadLocalVariant)(0),       // 8: unwindd.arch.v2.ThreadLocalVariant
+	(RowPriority)(0),              // 9: unwindd.arch.v2.RowPriority
+	(FunctionKind)(0),             // 10: unwindd.arch.v2.FunctionKind
+	(MapKind)(0),                  // 11: unwindd.arch.v2.MapKind
+	(ReturnClass)(0),              // 12: unwindd.arch.v2.ReturnClass
+	(InstructionKind)(0),          // 13: unwindd.arch.v2.InstructionKind
+	(*ArchitectureError)(nil),     // 14: unwindd.arch.v2.ArchitectureError
+	(*Blobs)(nil),                 // 15: unwindd.arch.v2.Blobs
+	(*RegistersColumn)(nil),       // 16: unwindd.arch.v2.RegistersColumn
+	(*Rules)(nil),                 // 17: unwindd.arch.v2.Rules
+	(*Rows)(nil),                  // 18: unwindd.arch.v2.Rows
+	(*DescribeRequest)(nil),       // 19: unwindd.arch.v2.DescribeRequest
+	(*Description)(nil),           // 20: unwindd.arch.v2.Description
+	(*ThreadLocal)(nil),           // 21: unwindd.arch.v2.ThreadLocal
+	(*Processor)(nil),             // 22: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 23: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 24: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 25: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 26: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 27: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 28: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 29: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 30: unwindd.arch.v2.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 31: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 32: unwindd.arch.v2.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 33: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 34: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 35: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 36: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 37: unwindd.arch.v2.TargetThreads
+	(*SavedRegisters)(nil),        // 38: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 39: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 40: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 41: unwindd.arch.v2.Waves
+	(*OpenObjectRequest)(nil),     // 42: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 43: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 44: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 45: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 46: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 47: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 48: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 49: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 50: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 51: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 52: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 53: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 54: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 55: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 56: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 57: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 58: unwindd.arch.v2.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 59: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 60: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 61: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 62: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 63: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 64: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 65: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 66: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 67: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 68: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 69: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 70: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 71: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 72: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 73: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 74: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 75: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 76: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 77: unwindd.arch.v2.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 78: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 79: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
-	0,   // 0: unwindd.arch.v1.Rules.kinds:type_name -> unwindd.arch.v1.RuleKind
-	15,  // 1: unwindd.arch.v1.Rules.expressions:type_name -> unwindd.arch.v1.Blobs
-	1,   // 2: unwindd.arch.v1.Rows.cfa_kinds:type_name -> unwindd.arch.v1.CFAKind
-	15,  // 3: unwindd.arch.v1.Rows.cfa_expressions:type_name -> unwindd.arch.v1.Blobs
-	17,  // 4: unwindd.arch.v1.Rows.rules:type_name -> unwindd.arch.v1.Rules
-	17,  // 5: unwindd.arch.v1.Rows.call_sites:type_name -> unwindd.arch.v1.Rules
-	23,  // 6: unwindd.arch.v1.Description.recognises:type_name -> unwindd.arch.v1.Recogniser
-	2,   // 7: unwindd.arch.v1.Description.byte_order:type_name -> unwindd.arch.v1.ByteOrder
-	24,  // 8: unwindd.arch.v1.Description.registers:type_name -> unwindd.arch.v1.RegisterRange
-	25,  // 9: unwindd.arch.v1.Description.register_sets:type_name -> unwindd.arch.v1.RegisterSet
-	26,  // 10: unwindd.arch.v1.Description.address_spaces:type_name -> unwindd.arch.v1.AddressSpace
-	17,  // 11: unwindd.arch.v1.Description.default_rules:type_name -> unwindd.arch.v1.Rules
-	18,  // 12: unwindd.arch.v1.Description.frame_pointer:type_name -> unwindd.arch.v1.Rows
-	27,  // 13: unwindd.arch.v1.Description.relocations:type_name -> unwindd.arch.v1.Relocation
-	28,  // 14: unwindd.arch.v1.Description.dialects:type_name -> unwindd.arch.v1.Dialect
-	15,  // 15: unwindd.arch.v1.Description.symbols:type_name -> unwindd.arch.v1.Blobs
-	22,  // 16: unwindd.arch.v1.Description.processors:type_name -> unwindd.arch.v1.Processor
-	18,  // 17: unwindd.arch.v1.Description.entry:type_name -> unwindd.arch.v1.Rows
-	21,  // 18: unwindd.arch.v1.Description.thread_local_storage:type_name -> unwindd.arch.v1.ThreadLocal
-	8,   // 19: unwindd.arch.v1.ThreadLocal.variant:type_name -> unwindd.arch.v1.ThreadLocalVariant
-	3,   // 20: unwindd.arch.v1.RegisterRange.class:type_name -> unwindd.arch.v1.RegisterClass
-	4,   // 21: unwindd.arch.v1.RegisterSet.source:type_name -> unwindd.arch.v1.RegisterSource
-	5,   // 22: unwindd.arch.v1.AddressSpace.scope:type_name -> unwindd.arch.v1.SpaceScope
-	6,   // 23: unwindd.arch.v1.Relocation.kind:type_name -> unwindd.arch.v1.RelocationKind
-	7,   // 24: unwindd.arch.v1.Relocation.field:type_name -> unwindd.arch.v1.RelocationField
-	29,  // 25: unwindd.arch.v1.Dialect.operations:type_name -> unwindd.arch.v1.DialectOperation
-	15,  // 26: unwindd.arch.v1.OpenTargetRequest.owners:type_name -> unwindd.arch.v1.Blobs
-	15,  // 27: unwindd.arch.v1.OpenTargetRequest.data:type_name -> unwindd.arch.v1.Blobs
-	34,  // 28: unwindd.arch.v1.OpenTargetPart.answer:type_name -> unwindd.arch.v1.OpenTargetAnswer
-	39,  // 29: unwindd.arch.v1.OpenTargetPart.threads:type_name -> unwindd.arch.v1.TargetThreads
-	35,  // 30: unwindd.arch.v1.OpenTargetAnswer.agents:type_name -> unwindd.arch.v1.TargetAgents
-	36,  // 31: unwindd.arch.v1.OpenTargetAnswer.queues:type_name -> unwindd.arch.v1.TargetQueues
-	37,  // 32: unwindd.arch.v1.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v1.TargetDispatches
-	38,  // 33: unwindd.arch.v1.OpenTargetAnswer.objects:type_name -> unwindd.arch.v1.TargetObjects
-	15,  // 34: unwindd.arch.v1.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v1.Blobs
-	15,  // 35: unwindd.arch.v1.OpenTargetAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	15,  // 36: unwindd.arch.v1.TargetAgents.ids:type_name -> unwindd.arch.v1.Blobs
-	15,  // 37: unwindd.arch.v1.TargetAgents.processors:type_name -> unwindd.arch.v1.Blobs
-	15,  // 38: unwindd.arch.v1.TargetQueues.ids:type_name -> unwindd.arch.v1.Blobs
-	15,  // 39: unwindd.arch.v1.TargetQueues.agents:type_name -> unwindd.arch.v1.Blobs
-	15,  // 40: unwindd.arch.v1.TargetQueues.kinds:type_name -> unwindd.arch.v1.Blobs
-	15,  // 41: unwindd.arch.v1.TargetDispatches.ids:type_name -> unwindd.arch.v1.Blobs
-	15,  // 42: unwindd.arch.v1.TargetDispatches.queues:type_name -> unwindd.arch.v1.Blobs
-	15,  // 43: unwindd.arch.v1.TargetDispatches.kernels:type_name -> unwindd.arch.v1.Blobs
-	15,  // 44: unwindd.arch.v1.TargetObjects.uris:type_name -> unwindd.arch.v1.Blobs
-	15,  // 45: unwindd.arch.v1.TargetObjects.paths:type_name -> unwindd.arch.v1.Blobs
-	15,  // 46: unwindd.arch.v1.TargetThreads.ids:type_name -> unwindd.arch.v1.Blobs
-	15,  // 47: unwindd.arch.v1.TargetThreads.names:type_name -> unwindd.arch.v1.Blobs
-	15,  // 48: unwindd.arch.v1.TargetThreads.processors:type_name -> unwindd.arch.v1.Blobs
-	16,  // 49: unwindd.arch.v1.TargetThreads.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	40,  // 50: unwindd.arch.v1.TargetThreads.saved:type_name -> unwindd.arch.v1.SavedRegisters
-	41,  // 51: unwindd.arch.v1.TargetThreads.memory:type_name -> unwindd.arch.v1.SpaceMemory
-	43,  // 52: unwindd.arch.v1.TargetThreads.waves:type_name -> unwindd.arch.v1.Waves
-	42,  // 53: unwindd.arch.v1.TargetThreads.stops:type_name -> unwindd.arch.v1.ThreadStops
-	15,  // 54: unwindd.arch.v1.TargetThreads.problems:type_name -> unwindd.arch.v1.Blobs
-	15,  // 55: unwindd.arch.v1.TargetThreads.launcher_threads:type_name -> unwindd.arch.v1.Blobs
-	15,  // 56: unwindd.arch.v1.TargetThreads.launch_kinds:type_name -> unwindd.arch.v1.Blobs
-	15,  // 57: unwindd.arch.v1.TargetThreads.launch_evidence:type_name -> unwindd.arch.v1.Blobs
-	15,  // 58: unwindd.arch.v1.ThreadStops.reasons:type_name -> unwindd.arch.v1.Blobs
-	15,  // 59: unwindd.arch.v1.ThreadStops.details:type_name -> unwindd.arch.v1.Blobs
-	15,  // 60: unwindd.arch.v1.Waves.agents:type_name -> unwindd.arch.v1.Blobs
-	15,  // 61: unwindd.arch.v1.Waves.queues:type_name -> unwindd.arch.v1.Blobs
-	15,  // 62: unwindd.arch.v1.Waves.dispatches:type_name -> unwindd.arch.v1.Blobs
-	15,  // 63: unwindd.arch.v1.Waves.kernels:type_name -> unwindd.arch.v1.Blobs
-	46,  // 64: unwindd.arch.v1.OpenObjectRequest.sections:type_name -> unwindd.arch.v1.Sections
-	47,  // 65: unwindd.arch.v1.OpenObjectRequest.symbols:type_name -> unwindd.arch.v1.Symbols
-	45,  // 66: unwindd.arch.v1.OpenObjectRequest.companions:type_name -> unwindd.arch.v1.Companion
-	15,  // 67: unwindd.arch.v1.Sections.names:type_name -> unwindd.arch.v1.Blobs
-	15,  // 68: unwindd.arch.v1.Symbols.names:type_name -> unwindd.arch.v1.Blobs
-	50,  // 69: unwindd.arch.v1.OpenObjectPart.answer:type_name -> unwindd.arch.v1.OpenObjectAnswer
-	49,  // 70: unwindd.arch.v1.OpenObjectPart.rows:type_name -> unwindd.arch.v1.TableRows
-	18,  // 71: unwindd.arch.v1.TableRows.rows:type_name -> unwindd.arch.v1.Rows
-	51,  // 72: unwindd.arch.v1.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v1.Overrides
-	17,  // 73: unwindd.arch.v1.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v1.Rules
-	52,  // 74: unwindd.arch.v1.OpenObjectAnswer.nested:type_name -> unwindd.arch.v1.Nested
-	53,  // 75: unwindd.arch.v1.OpenObjectAnswer.tables:type_name -> unwindd.arch.v1.Tables
-	54,  // 76: unwindd.arch.v1.OpenObjectAnswer.functions:type_name -> unwindd.arch.v1.Functions
-	55,  // 77: unwindd.arch.v1.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v1.PositionMaps
-	56,  // 78: unwindd.arch.v1.OpenObjectAnswer.variables:type_name -> unwindd.arch.v1.Variables
-	15,  // 79: unwindd.arch.v1.OpenObjectAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	15,  // 80: unwindd.arch.v1.Overrides.augmentations:type_name -> unwindd.arch.v1.Blobs
-	15,  // 81: unwindd.arch.v1.Overrides.producers:type_name -> unwindd.arch.v1.Blobs
-	15,  // 82: unwindd.arch.v1.Overrides.dialects:type_name -> unwindd.arch.v1.Blobs
-	15,  // 83: unwindd.arch.v1.Nested.names:type_name -> unwindd.arch.v1.Blobs
-	9,   // 84: unwindd.arch.v1.Tables.priorities:type_name -> unwindd.arch.v1.RowPriority
-	15,  // 85: unwindd.arch.v1.Tables.reasons:type_name -> unwindd.arch.v1.Blobs
-	15,  // 86: unwindd.arch.v1.Functions.names:type_name -> unwindd.arch.v1.Blobs
-	10,  // 87: unwindd.arch.v1.Functions.kinds:type_name -> unwindd.arch.v1.FunctionKind
-	17,  // 88: unwindd.arch.v1.Functions.default_rules:type_name -> unwindd.arch.v1.Rules
-	15,  // 89: unwindd.arch.v1.PositionMaps.kinds:type_name -> unwindd.arch.v1.Blobs
-	15,  // 90: unwindd.arch.v1.Variables.names:type_name -> unwindd.arch.v1.Blobs
-	15,  // 91: unwindd.arch.v1.Variables.locations:type_name -> unwindd.arch.v1.Blobs
-	15,  // 92: unwindd.arch.v1.RowGaps.reasons:type_name -> unwindd.arch.v1.Blobs
-	15,  // 93: unwindd.arch.v1.FrameRulesRequest.code:type_name -> unwindd.arch.v1.Blobs
-	15,  // 94: unwindd.arch.v1.FrameRulesRequest.names:type_name -> unwindd.arch.v1.Blobs
-	18,  // 95: unwindd.arch.v1.FrameRulesAnswer.rows:type_name -> unwindd.arch.v1.Rows
-	15,  // 96: unwindd.arch.v1.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v1.Blobs
-	57,  // 97: unwindd.arch.v1.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v1.RowGaps
-	59,  // 98: unwindd.arch.v1.FrameRulesAnswer.exits:type_name -> unwindd.arch.v1.CodeExits
-	16,  // 99: unwindd.arch.v1.BindThreadsRequest.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	15,  // 100: unwindd.arch.v1.BindThreadsRequest.processors:type_name -> unwindd.arch.v1.Blobs
-	15,  // 101: unwindd.arch.v1.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v1.Blobs
-	63,  // 102: unwindd.arch.v1.BindThreadsAnswer.widths:type_name -> unwindd.arch.v1.Widths
-	15,  // 103: unwindd.arch.v1.BindThreadsAnswer.agents:type_name -> unwindd.arch.v1.Blobs
-	15,  // 104: unwindd.arch.v1.BindThreadsAnswer.groups:type_name -> unwindd.arch.v1.Blobs
-	15,  // 105: unwindd.arch.v1.BindThreadsAnswer.waves:type_name -> unwindd.arch.v1.Blobs
-	64,  // 106: unwindd.arch.v1.BindThreadsAnswer.maps:type_name -> unwindd.arch.v1.Maps
-	15,  // 107: unwindd.arch.v1.BindThreadsAnswer.problems:type_name -> unwindd.arch.v1.Blobs
-	65,  // 108: unwindd.arch.v1.Maps.ranges:type_name -> unwindd.arch.v1.MapRanges
-	11,  // 109: unwindd.arch.v1.MapRanges.kinds:type_name -> unwindd.arch.v1.MapKind
-	15,  // 110: unwindd.arch.v1.ClassifyReturnRequest.code:type_name -> unwindd.arch.v1.Blobs
-	12,  // 111: unwindd.arch.v1.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v1.ReturnClass
-	15,  // 112: unwindd.arch.v1.DisassembleAnswer.texts:type_name -> unwindd.arch.v1.Blobs
-	13,  // 113: unwindd.arch.v1.DisassembleAnswer.kinds:type_name -> unwindd.arch.v1.InstructionKind
-	72,  // 114: unwindd.arch.v1.DisassembleAnswer.accesses:type_name -> unwindd.arch.v1.Accesses
-	16,  // 115: unwindd.arch.v1.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v1.RegistersColumn
-	19,  // 116: unwindd.arch.v1.Architecture.Describe:input_type -> unwindd.arch.v1.DescribeRequest
-	30,  // 117: unwindd.arch.v1.Architecture.Attach:input_type -> unwindd.arch.v1.AttachRequest
-	32,  // 118: unwindd.arch.v1.Architecture.OpenTarget:input_type -> unwindd.arch.v1.OpenTargetRequest
-	44,  // 119: unwindd.arch.v1.Architecture.OpenObject:input_type -> unwindd.arch.v1.OpenObjectRequest
-	58,  // 120: unwindd.arch.v1.Architecture.FrameRules:input_type -> unwindd.arch.v1.FrameRulesRequest
-	61,  // 121: unwindd.arch.v1.Architecture.BindThreads:input_type -> unwindd.arch.v1.BindThreadsRequest
-	66,  // 122: unwindd.arch.v1.Architecture.Translate:input_type -> unwindd.arch.v1.TranslateRequest
-	68,  // 123: unwindd.arch.v1.Architecture.ClassifyReturn:input_type -> unwindd.arch.v1.ClassifyReturnRequest
-	70,  // 124: unwindd.arch.v1.Architecture.Disassemble:input_type -> unwindd.arch.v1.DisassembleRequest
-	73,  // 125: unwindd.arch.v1.Engine.ReadMemory:input_type -> unwindd.arch.v1.ReadMemoryRequest
-	75,  // 126: unwindd.arch.v1.Engine.ReadRegisters:input_type -> unwindd.arch.v1.ReadRegistersRequest
-	77,  // 127: unwindd.arch.v1.Engine.ReadSection:input_type -> unwindd.arch.v1.ReadSectionRequest
-	20,  // 128: unwindd.arch.v1.Architecture.Describe:output_type -> unwindd.arch.v1.Description
-	31,  // 129: unwindd.arch.v1.Architecture.Attach:output_type -> unwindd.arch.v1.AttachAnswer
-	33,  // 130: unwindd.arch.v1.Architecture.OpenTarget:output_type -> unwindd.arch.v1.OpenTargetPart
-	48,  // 131: unwindd.arch.v1.Architecture.OpenObject:output_type -> unwindd.arch.v1.OpenObjectPart
-	60,  // 132: unwindd.arch.v1.Architecture.FrameRules:output_type -> unwindd.arch.v1.FrameRulesAnswer
-	62,  // 133: unwindd.arch.v1.Architecture.BindThreads:output_type -> unwindd.arch.v1.BindThreadsAnswer
-	67,  // 134: unwindd.arch.v1.Architecture.Translate:output_type -> unwindd.arch.v1.TranslateAnswer
-	69,  // 135: unwindd.arch.v1.Architecture.ClassifyReturn:output_type -> unwindd.arch.v1.ClassifyReturnAnswer
-	71,  // 136: unwindd.arch.v1.Architecture.Disassemble:output_type -> unwindd.arch.v1.DisassembleAnswer
-	74,  // 137: unwindd.arch.v1.Engine.ReadMemory:output_type -> unwindd.arch.v1.ReadMemoryAnswer
-	76,  // 138: unwindd.arch.v1.Engine.ReadRegisters:output_type -> unwindd.arch.v1.ReadRegistersAnswer
-	78,  // 139: unwindd.arch.v1.Engine.ReadSection:output_type -> unwindd.arch.v1.SectionPart
-	128, // [128:140] is the sub-list for method output_type
-	116, // [116:128] is the sub-list for method input_type
-	116, // [116:116] is the sub-list for extension type_name
-	116, // [116:116] is the sub-list for extension extendee
-	0,   // [0:116] is the sub-list for field type_name
+	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
+	15,  // 1: unwindd.arch.v2.Rules.expressions:type_name -> unwindd.arch.v2.Blobs
+	1,   // 2: unwindd.arch.v2.Rows.cfa_kinds:type_name -> unwindd.arch.v2.CFAKind
+	15,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
+	23,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
+	24,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	25,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	26,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	17,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
+	18,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
+	27,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	28,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	15,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
+	22,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	18,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
+	21,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
+	8,   // 19: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	3,   // 20: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	4,   // 21: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 22: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 23: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 24: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	29,  // 25: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	15,  // 26: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	15,  // 27: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	32,  // 28: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	37,  // 29: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	33,  // 30: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	34,  // 31: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	35,  // 32: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	15,  // 34: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	15,  // 35: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 36: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 37: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	15,  // 38: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 39: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 40: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 41: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 42: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	15,  // 43: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	15,  // 44: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	15,  // 45: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	15,  // 46: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 47: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 48: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	16,  // 49: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	38,  // 50: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	39,  // 51: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	41,  // 52: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	40,  // 53: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	15,  // 54: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 55: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	15,  // 56: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 57: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	15,  // 58: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 59: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	15,  // 60: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 61: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	15,  // 62: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	15,  // 63: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	44,  // 64: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	45,  // 65: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	43,  // 66: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	15,  // 67: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 68: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	48,  // 69: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	47,  // 70: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	18,  // 71: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	49,  // 72: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	17,  // 73: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	50,  // 74: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	51,  // 75: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	52,  // 76: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	15,  // 79: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 80: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	15,  // 81: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	15,  // 82: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	15,  // 83: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	9,   // 84: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	15,  // 85: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 86: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	10,  // 87: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	17,  // 88: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	15,  // 89: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 90: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 91: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	15,  // 92: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 93: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	15,  // 94: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	18,  // 95: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	15,  // 96: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	55,  // 97: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	57,  // 98: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	16,  // 99: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	15,  // 100: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	15,  // 101: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	61,  // 102: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	15,  // 103: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 104: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	15,  // 105: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	62,  // 106: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	15,  // 107: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	63,  // 108: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	11,  // 109: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	15,  // 110: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	12,  // 111: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	15,  // 112: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	13,  // 113: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	70,  // 114: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	74,  // 115: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	76,  // 116: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	78,  // 117: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	73,  // 118: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	75,  // 119: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	77,  // 120: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	79,  // 121: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	16,  // 122: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	19,  // 123: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	72,  // 124: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	30,  // 125: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	42,  // 126: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	56,  // 127: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	59,  // 128: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	64,  // 129: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	66,  // 130: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	68,  // 131: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	20,  // 132: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	71,  // 133: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	31,  // 134: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	46,  // 135: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	58,  // 136: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	60,  // 137: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	65,  // 138: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	67,  // 139: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	69,  // 140: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	132, // [132:141] is the sub-list for method output_type
+	123, // [123:132] is the sub-list for method input_type
+	123, // [123:123] is the sub-list for extension type_name
+	123, // [123:123] is the sub-list for extension extendee
+	0,   // [0:123] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -6913,16 +7132,27 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[19].OneofWrappers = []any{
+	file_arch_proto_msgTypes[17].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[34].OneofWrappers = []any{
+	file_arch_proto_msgTypes[32].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[52].OneofWrappers = []any{
+	file_arch_proto_msgTypes[50].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
+	}
+	file_arch_proto_msgTypes[57].OneofWrappers = []any{
+		(*EngineRequest_ReadMemory)(nil),
+		(*EngineRequest_ReadRegisters)(nil),
+		(*EngineRequest_ReadSection)(nil),
+	}
+	file_arch_proto_msgTypes[58].OneofWrappers = []any{
+		(*EngineAnswer_Error)(nil),
+		(*EngineAnswer_ReadMemory)(nil),
+		(*EngineAnswer_ReadRegisters)(nil),
+		(*EngineAnswer_ReadSection)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -6930,9 +7160,9 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      14,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   1,
 		},
 		GoTypes:           file_arch_proto_goTypes,
 		DependencyIndexes: file_arch_proto_depIdxs,

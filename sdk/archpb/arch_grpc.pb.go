@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The wire protocol between unwindd's engine and an architecture plugin,
-// version 1. The Go types of package sdk mirror these messages, and their
+// version 2; docs/plugin-protocol.md says what goes over it when. The Go types of package sdk mirror these messages, and their
 // comments say what the fields mean; this file says how they are laid out.
 //
 // Batches are columns: entry i of a list is made of element i of each of its
@@ -31,15 +31,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Architecture_Describe_FullMethodName       = "/unwindd.arch.v1.Architecture/Describe"
-	Architecture_Attach_FullMethodName         = "/unwindd.arch.v1.Architecture/Attach"
-	Architecture_OpenTarget_FullMethodName     = "/unwindd.arch.v1.Architecture/OpenTarget"
-	Architecture_OpenObject_FullMethodName     = "/unwindd.arch.v1.Architecture/OpenObject"
-	Architecture_FrameRules_FullMethodName     = "/unwindd.arch.v1.Architecture/FrameRules"
-	Architecture_BindThreads_FullMethodName    = "/unwindd.arch.v1.Architecture/BindThreads"
-	Architecture_Translate_FullMethodName      = "/unwindd.arch.v1.Architecture/Translate"
-	Architecture_ClassifyReturn_FullMethodName = "/unwindd.arch.v1.Architecture/ClassifyReturn"
-	Architecture_Disassemble_FullMethodName    = "/unwindd.arch.v1.Architecture/Disassemble"
+	Architecture_Describe_FullMethodName       = "/unwindd.arch.v2.Architecture/Describe"
+	Architecture_ServeEngine_FullMethodName    = "/unwindd.arch.v2.Architecture/ServeEngine"
+	Architecture_OpenTarget_FullMethodName     = "/unwindd.arch.v2.Architecture/OpenTarget"
+	Architecture_OpenObject_FullMethodName     = "/unwindd.arch.v2.Architecture/OpenObject"
+	Architecture_FrameRules_FullMethodName     = "/unwindd.arch.v2.Architecture/FrameRules"
+	Architecture_BindThreads_FullMethodName    = "/unwindd.arch.v2.Architecture/BindThreads"
+	Architecture_Translate_FullMethodName      = "/unwindd.arch.v2.Architecture/Translate"
+	Architecture_ClassifyReturn_FullMethodName = "/unwindd.arch.v2.Architecture/ClassifyReturn"
+	Architecture_Disassemble_FullMethodName    = "/unwindd.arch.v2.Architecture/Disassemble"
 )
 
 // ArchitectureClient is the client API for Architecture service.
@@ -49,10 +49,12 @@ const (
 // Architecture is what a plugin serves.
 type ArchitectureClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*Description, error)
-	// Attach tells the plugin once where the engine serves Engine for it: the
-	// identifier to dial at go-plugin's broker. The plugin has dialled when it
-	// answers.
-	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachAnswer, error)
+	// ServeEngine is the engine's service for the plugin, a stream that the engine
+	// opens before its first call that offers it: the plugin asks, and the engine
+	// answers. The first message is the plugin's, without a request, when it is ready
+	// to ask. Several requests may be under way at once, and are answered in any order.
+	// A plugin that asks nothing does not implement it.
+	ServeEngine(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EngineAnswer, EngineRequest], error)
 	// OpenTarget answers one message with `answer`, then any number with `threads`,
 	// which together are the threads of the answer, in order.
 	OpenTarget(ctx context.Context, in *OpenTargetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenTargetPart], error)
@@ -84,19 +86,22 @@ func (c *architectureClient) Describe(ctx context.Context, in *DescribeRequest, 
 	return out, nil
 }
 
-func (c *architectureClient) Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachAnswer, error) {
+func (c *architectureClient) ServeEngine(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EngineAnswer, EngineRequest], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AttachAnswer)
-	err := c.cc.Invoke(ctx, Architecture_Attach_FullMethodName, in, out, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Architecture_ServiceDesc.Streams[0], Architecture_ServeEngine_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	x := &grpc.GenericClientStream[EngineAnswer, EngineRequest]{ClientStream: stream}
+	return x, nil
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Architecture_ServeEngineClient = grpc.BidiStreamingClient[EngineAnswer, EngineRequest]
 
 func (c *architectureClient) OpenTarget(ctx context.Context, in *OpenTargetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenTargetPart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Architecture_ServiceDesc.Streams[0], Architecture_OpenTarget_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Architecture_ServiceDesc.Streams[1], Architecture_OpenTarget_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ type Architecture_OpenTargetClient = grpc.ServerStreamingClient[OpenTargetPart]
 
 func (c *architectureClient) OpenObject(ctx context.Context, in *OpenObjectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenObjectPart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Architecture_ServiceDesc.Streams[1], Architecture_OpenObject_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Architecture_ServiceDesc.Streams[2], Architecture_OpenObject_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -189,10 +194,12 @@ func (c *architectureClient) Disassemble(ctx context.Context, in *DisassembleReq
 // Architecture is what a plugin serves.
 type ArchitectureServer interface {
 	Describe(context.Context, *DescribeRequest) (*Description, error)
-	// Attach tells the plugin once where the engine serves Engine for it: the
-	// identifier to dial at go-plugin's broker. The plugin has dialled when it
-	// answers.
-	Attach(context.Context, *AttachRequest) (*AttachAnswer, error)
+	// ServeEngine is the engine's service for the plugin, a stream that the engine
+	// opens before its first call that offers it: the plugin asks, and the engine
+	// answers. The first message is the plugin's, without a request, when it is ready
+	// to ask. Several requests may be under way at once, and are answered in any order.
+	// A plugin that asks nothing does not implement it.
+	ServeEngine(grpc.BidiStreamingServer[EngineAnswer, EngineRequest]) error
 	// OpenTarget answers one message with `answer`, then any number with `threads`,
 	// which together are the threads of the answer, in order.
 	OpenTarget(*OpenTargetRequest, grpc.ServerStreamingServer[OpenTargetPart]) error
@@ -217,8 +224,8 @@ type UnimplementedArchitectureServer struct{}
 func (UnimplementedArchitectureServer) Describe(context.Context, *DescribeRequest) (*Description, error) {
 	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
 }
-func (UnimplementedArchitectureServer) Attach(context.Context, *AttachRequest) (*AttachAnswer, error) {
-	return nil, status.Error(codes.Unimplemented, "method Attach not implemented")
+func (UnimplementedArchitectureServer) ServeEngine(grpc.BidiStreamingServer[EngineAnswer, EngineRequest]) error {
+	return status.Error(codes.Unimplemented, "method ServeEngine not implemented")
 }
 func (UnimplementedArchitectureServer) OpenTarget(*OpenTargetRequest, grpc.ServerStreamingServer[OpenTargetPart]) error {
 	return status.Error(codes.Unimplemented, "method OpenTarget not implemented")
@@ -280,23 +287,12 @@ func _Architecture_Describe_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Architecture_Attach_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AttachRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ArchitectureServer).Attach(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Architecture_Attach_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ArchitectureServer).Attach(ctx, req.(*AttachRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+func _Architecture_ServeEngine_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ArchitectureServer).ServeEngine(&grpc.GenericServerStream[EngineAnswer, EngineRequest]{ServerStream: stream})
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Architecture_ServeEngineServer = grpc.BidiStreamingServer[EngineAnswer, EngineRequest]
 
 func _Architecture_OpenTarget_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(OpenTargetRequest)
@@ -414,16 +410,12 @@ func _Architecture_Disassemble_Handler(srv interface{}, ctx context.Context, dec
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Architecture_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "unwindd.arch.v1.Architecture",
+	ServiceName: "unwindd.arch.v2.Architecture",
 	HandlerType: (*ArchitectureServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
 			MethodName: "Describe",
 			Handler:    _Architecture_Describe_Handler,
-		},
-		{
-			MethodName: "Attach",
-			Handler:    _Architecture_Attach_Handler,
 		},
 		{
 			MethodName: "FrameRules",
@@ -448,6 +440,12 @@ var Architecture_ServiceDesc = grpc.ServiceDesc{
 	},
 	Streams: []grpc.StreamDesc{
 		{
+			StreamName:    "ServeEngine",
+			Handler:       _Architecture_ServeEngine_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
 			StreamName:    "OpenTarget",
 			Handler:       _Architecture_OpenTarget_Handler,
 			ServerStreams: true,
@@ -455,196 +453,6 @@ var Architecture_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "OpenObject",
 			Handler:       _Architecture_OpenObject_Handler,
-			ServerStreams: true,
-		},
-	},
-	Metadata: "arch.proto",
-}
-
-const (
-	Engine_ReadMemory_FullMethodName    = "/unwindd.arch.v1.Engine/ReadMemory"
-	Engine_ReadRegisters_FullMethodName = "/unwindd.arch.v1.Engine/ReadRegisters"
-	Engine_ReadSection_FullMethodName   = "/unwindd.arch.v1.Engine/ReadSection"
-)
-
-// EngineClient is the client API for Engine service.
-//
-// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
-//
-// Engine is what the engine serves back. A session that is over is NOT_FOUND.
-type EngineClient interface {
-	// At most 1 MiB in one call.
-	ReadMemory(ctx context.Context, in *ReadMemoryRequest, opts ...grpc.CallOption) (*ReadMemoryAnswer, error)
-	ReadRegisters(ctx context.Context, in *ReadRegistersRequest, opts ...grpc.CallOption) (*ReadRegistersAnswer, error)
-	// The section in pieces of at most 1 MiB, in order.
-	ReadSection(ctx context.Context, in *ReadSectionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SectionPart], error)
-}
-
-type engineClient struct {
-	cc grpc.ClientConnInterface
-}
-
-func NewEngineClient(cc grpc.ClientConnInterface) EngineClient {
-	return &engineClient{cc}
-}
-
-func (c *engineClient) ReadMemory(ctx context.Context, in *ReadMemoryRequest, opts ...grpc.CallOption) (*ReadMemoryAnswer, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadMemoryAnswer)
-	err := c.cc.Invoke(ctx, Engine_ReadMemory_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *engineClient) ReadRegisters(ctx context.Context, in *ReadRegistersRequest, opts ...grpc.CallOption) (*ReadRegistersAnswer, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadRegistersAnswer)
-	err := c.cc.Invoke(ctx, Engine_ReadRegisters_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *engineClient) ReadSection(ctx context.Context, in *ReadSectionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SectionPart], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Engine_ServiceDesc.Streams[0], Engine_ReadSection_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ReadSectionRequest, SectionPart]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Engine_ReadSectionClient = grpc.ServerStreamingClient[SectionPart]
-
-// EngineServer is the server API for Engine service.
-// All implementations must embed UnimplementedEngineServer
-// for forward compatibility.
-//
-// Engine is what the engine serves back. A session that is over is NOT_FOUND.
-type EngineServer interface {
-	// At most 1 MiB in one call.
-	ReadMemory(context.Context, *ReadMemoryRequest) (*ReadMemoryAnswer, error)
-	ReadRegisters(context.Context, *ReadRegistersRequest) (*ReadRegistersAnswer, error)
-	// The section in pieces of at most 1 MiB, in order.
-	ReadSection(*ReadSectionRequest, grpc.ServerStreamingServer[SectionPart]) error
-	mustEmbedUnimplementedEngineServer()
-}
-
-// UnimplementedEngineServer must be embedded to have
-// forward compatible implementations.
-//
-// NOTE: this should be embedded by value instead of pointer to avoid a nil
-// pointer dereference when methods are called.
-type UnimplementedEngineServer struct{}
-
-func (UnimplementedEngineServer) ReadMemory(context.Context, *ReadMemoryRequest) (*ReadMemoryAnswer, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReadMemory not implemented")
-}
-func (UnimplementedEngineServer) ReadRegisters(context.Context, *ReadRegistersRequest) (*ReadRegistersAnswer, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReadRegisters not implemented")
-}
-func (UnimplementedEngineServer) ReadSection(*ReadSectionRequest, grpc.ServerStreamingServer[SectionPart]) error {
-	return status.Error(codes.Unimplemented, "method ReadSection not implemented")
-}
-func (UnimplementedEngineServer) mustEmbedUnimplementedEngineServer() {}
-func (UnimplementedEngineServer) testEmbeddedByValue()                {}
-
-// UnsafeEngineServer may be embedded to opt out of forward compatibility for this service.
-// Use of this interface is not recommended, as added methods to EngineServer will
-// result in compilation errors.
-type UnsafeEngineServer interface {
-	mustEmbedUnimplementedEngineServer()
-}
-
-func RegisterEngineServer(s grpc.ServiceRegistrar, srv EngineServer) {
-	// If the following call panics, it indicates UnimplementedEngineServer was
-	// embedded by pointer and is nil.  This will cause panics if an
-	// unimplemented method is ever invoked, so we test this at initialization
-	// time to prevent it from happening at runtime later due to I/O.
-	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
-		t.testEmbeddedByValue()
-	}
-	s.RegisterService(&Engine_ServiceDesc, srv)
-}
-
-func _Engine_ReadMemory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReadMemoryRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(EngineServer).ReadMemory(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Engine_ReadMemory_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(EngineServer).ReadMemory(ctx, req.(*ReadMemoryRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Engine_ReadRegisters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReadRegistersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(EngineServer).ReadRegisters(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Engine_ReadRegisters_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(EngineServer).ReadRegisters(ctx, req.(*ReadRegistersRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Engine_ReadSection_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ReadSectionRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(EngineServer).ReadSection(m, &grpc.GenericServerStream[ReadSectionRequest, SectionPart]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Engine_ReadSectionServer = grpc.ServerStreamingServer[SectionPart]
-
-// Engine_ServiceDesc is the grpc.ServiceDesc for Engine service.
-// It's only intended for direct use with grpc.RegisterService,
-// and not to be introspected or modified (even as a copy)
-var Engine_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "unwindd.arch.v1.Engine",
-	HandlerType: (*EngineServer)(nil),
-	Methods: []grpc.MethodDesc{
-		{
-			MethodName: "ReadMemory",
-			Handler:    _Engine_ReadMemory_Handler,
-		},
-		{
-			MethodName: "ReadRegisters",
-			Handler:    _Engine_ReadRegisters_Handler,
-		},
-	},
-	Streams: []grpc.StreamDesc{
-		{
-			StreamName:    "ReadSection",
-			Handler:       _Engine_ReadSection_Handler,
 			ServerStreams: true,
 		},
 	},
