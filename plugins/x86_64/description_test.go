@@ -10,7 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/archtest"
 )
+
+func TestArchitecture(t *testing.T) {
+	code := []byte{0x55, 0x48, 0x89, 0xe5, 0xe8, 0x00, 0x00, 0x00, 0x00, 0x5d, 0xc3} // push rbp; mov rbp, rsp; call; pop rbp; ret
+	archtest.Test(t, New(), archtest.Options{Code: code})
+}
 
 func TestDescriptionIsValid(t *testing.T) {
 	if err := Description().Validate(); err != nil {

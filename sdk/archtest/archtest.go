@@ -39,6 +39,9 @@ type Options struct {
 	// Code is machine code of the architecture, whole functions, to read frames
 	// from. Without it the kit has only bytes that may be no code at all.
 	Code []byte
+	// Objects are code objects of the architecture. They are opened and read as they
+	// are, and damaged.
+	Objects []Object
 	// Deadline is how long a call may take by the clock; 0 is five seconds, which
 	// in the engine are of processor time.
 	Deadline time.Duration
@@ -55,9 +58,14 @@ var checks = []check{
 	{"description-constant", (*verifier).constant},
 	{"default-rules", (*verifier).defaultRules},
 	{"register-sets", (*verifier).registerSets},
+	{"lanes", (*verifier).lanes},
 	{"rows", (*verifier).rows},
+	{"objects", (*verifier).objects},
 	{"batches", (*verifier).batches},
+	{"cycles", (*verifier).cycles},
 	{"garbage", (*verifier).garbage},
+	{"damage", (*verifier).damage},
+	{"size", (*verifier).size},
 	{"concurrency", (*verifier).concurrency},
 	{"deadlines", (*verifier).deadlines},
 }
@@ -77,8 +85,8 @@ func Checks() []string {
 // ctx does.
 func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding {
 	v := &verifier{
-		ctx: ctx, arch: arch, code: opts.Code,
-		deadline: cmp.Or(opts.Deadline, 5*time.Second),
+		ctx: ctx, arch: arch, code: opts.Code, samples: opts.Objects,
+		deadline: cmp.Or(opts.Deadline, 5*time.Second), failures: map[string]int{},
 	}
 	for _, c := range checks {
 		v.check = c.name

@@ -42,6 +42,7 @@ type bad struct {
 	openTarget  func(context.Context, sdk.Engine, *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error)
 	openObject  func(context.Context, sdk.Engine, *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error)
 	frameRules  func(*sdk.FrameRulesRequest, *sdk.FrameRulesAnswer)
+	frameErr    error
 	bindThreads func(*sdk.BindThreadsRequest, *sdk.BindThreadsAnswer)
 	translate   func(*sdk.TranslateRequest) (*sdk.TranslateAnswer, error)
 	classify    func(*sdk.ClassifyReturnRequest, *sdk.ClassifyReturnAnswer)
@@ -74,6 +75,9 @@ func (b *bad) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRulesR
 	a, err := b.tiny.FrameRules(ctx, e, req)
 	if b.frameRules != nil {
 		b.frameRules(req, a)
+	}
+	if b.frameErr != nil {
+		return nil, b.frameErr
 	}
 	return a, err
 }
@@ -150,6 +154,55 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 			"register-sets", archtest.Warning, "no fields"},
 		{"register recorded in part", &bad{describe: func(d *sdk.Description) { d.RegisterSets[0].Fields[0].Size = 2 }},
 			"register-sets", archtest.Warning, "32 bits, its record 16"},
+		{"register set whose fields overlap", &bad{describe: func(d *sdk.Description) {
+			d.RegisterSets[0].Fields = append(d.RegisterSets[0].Fields, sdk.RegisterField{Offset: 2, Size: 4, Register: 1})
+		}}, "register-sets", archtest.Warning, "pc at 0 and fp at 2 overlap"},
+		{"mask of the wrong width", &bad{describe: func(d *sdk.Description) {
+			d.Registers = append(d.Registers, sdk.RegisterRange{First: 10, Count: 1, Names: []string{"exec"}, Bits: 64, Class: sdk.Mask, Lanes: 32})
+		}}, "lanes", archtest.Warning, "the mask exec of threads with 32 lanes has 64 bits"},
+		{"two masks", &bad{describe: func(d *sdk.Description) {
+			d.Registers = append(d.Registers, sdk.RegisterRange{First: 10, Count: 2, Names: []string{"exec", "vcc"}, Bits: 32, Class: sdk.Mask, Lanes: 32})
+		}}, "lanes", archtest.Warning, "two execution masks, vcc and exec"},
+		{"row that leads to itself", &bad{frameRules: func(req *sdk.FrameRulesRequest, a *sdk.FrameRulesAnswer) {
+			for i, f := range req.Functions {
+				a.Functions[i].Rows = []cfi.Row{{Start: f.Start, End: f.Start + 1, ReturnAddress: 3, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 2},
+					Rules: []cfi.RegisterRule{{Column: 3, Rule: cfi.Rule{Kind: cfi.Register, Register: 3}}}}}
+			}
+		}}, "cycles", archtest.Error, "the stack pointer of the frame itself"},
+		{"maps in a circle", &bad{
+			describe: func(d *sdk.Description) {
+				d.AddressSpaces = []sdk.AddressSpace{{Number: 1, Name: "a", Bits: 32}, {Number: 2, Name: "b", Bits: 32}}
+			},
+			bindThreads: func(_ *sdk.BindThreadsRequest, a *sdk.BindThreadsAnswer) {
+				for i := range a.Threads {
+					a.Threads[i].Maps = []sdk.SpaceMap{
+						{Space: 1, Ranges: []sdk.MapRange{{Kind: sdk.InterleavedMap, Size: 64, Into: 2, Element: 4, Stride: 4}}},
+						{Space: 2, Ranges: []sdk.MapRange{{Size: 64, Into: 1}}}}
+				}
+			}}, "cycles", archtest.Error, "round in a circle"},
+		{"function that is refused", &bad{frameErr: errors.New("no licence")}, "rows", archtest.Warning, "an error: no licence"},
+		{"code of other sizes than usual", &bad{frameRules: func(req *sdk.FrameRulesRequest, _ *sdk.FrameRulesAnswer) {
+			for _, f := range req.Functions {
+				if len(f.Code) > 1<<16 {
+					panic("too large")
+				}
+			}
+		}}, "size", archtest.Error, "a function of a megabyte: panic: too large, at archtest_test."},
+		{"engine that is not offered", &bad{
+			describe: func(d *sdk.Description) { d.NoEngine = true },
+			openObject: func(ctx context.Context, e sdk.Engine, _ *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+				_, _ = e.ReadSection(ctx, 1, "")
+				return &sdk.OpenObjectAnswer{}, nil
+			}}, "garbage", archtest.Error, "nil pointer"},
+		{"process that is started", &bad{disassemble: func(context.Context, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+			return nil, errors.New("fork/exec /usr/bin/objdump: operation not permitted")
+		}}, "garbage", archtest.Error, "objdump: operation not permitted"},
+		{"process that dies", &bad{disassemble: func(context.Context, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+			return nil, &archtest.ProcessError{How: "exited with status 2"}
+		}}, "garbage", archtest.Error, "no code: its process exited with status 2"},
+		{"process that hangs", &bad{disassemble: func(context.Context, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+			return nil, &archtest.ProcessError{How: "5s of processor time", IsLate: true}
+		}}, "garbage", archtest.Error, "no code: no answer within 5s of processor time"},
 		{"rows without a CFA", &bad{frameRules: func(req *sdk.FrameRulesRequest, a *sdk.FrameRulesAnswer) {
 			for i := range a.Functions {
 				a.Functions[i].Rows = []cfi.Row{{Start: req.Functions[i].Start, End: req.Functions[i].Start + 1}}
@@ -268,6 +321,84 @@ func TestFaultsAreFoundByTheirChecks(t *testing.T) {
 			}
 			t.Errorf("not found; findings: %+v", findings)
 		})
+	}
+}
+
+// sample is a code object of tiny with two functions.
+func sample() archtest.Object {
+	sections := map[string][]byte{"": []byte("a whole file"), ".tiny": {2, 0, 0, 0}}
+	return archtest.Object{
+		Name:    "sample",
+		Request: sdk.OpenObjectRequest{Object: 7, Machine: 0xfe00, Sections: []sdk.SectionInfo{{}, {Name: ".tiny", Size: 4}}},
+		Read: func(object uint64, name string) ([]byte, error) {
+			b, ok := sections[name]
+			if object != 7 || !ok {
+				return nil, errors.New("no such section")
+			}
+			return b, nil
+		},
+		Functions: []sdk.CodeRange{
+			{Start: 0x100, Code: []byte{1, 2, 3, 4}, Bounded: true, Name: "f"},
+			{Start: 0x200, Code: []byte{1, 2, 3, 4}, Bounded: true, Name: "g"},
+		},
+	}
+}
+
+func TestSampleObjectsAreOpenedAndDamaged(t *testing.T) {
+	type open = func(context.Context, sdk.Engine, *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error)
+	reads := func(then func(b []byte) *sdk.OpenObjectAnswer) open {
+		return func(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+			b, err := e.ReadSection(ctx, req.Object, ".tiny")
+			if err != nil || req.Machine != 0xfe00 {
+				return &sdk.OpenObjectAnswer{}, nil //nolint:nilerr // another object
+			}
+			return then(b), nil
+		}
+	}
+	for _, c := range []struct {
+		name, check, detail string
+		arch                *bad
+	}{
+		{"sound", "", "", &bad{openObject: reads(func([]byte) *sdk.OpenObjectAnswer { return &sdk.OpenObjectAnswer{} })}},
+		{"object refused", "objects", "OpenObject of sample: an error: no", &bad{openObject: func(context.Context, sdk.Engine, *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+			return nil, errors.New("no")
+		}}},
+		{"object in itself", "cycles", "Nested[0] is the whole file", &bad{openObject: reads(func([]byte) *sdk.OpenObjectAnswer {
+			return &sdk.OpenObjectAnswer{Nested: []sdk.NestedObject{{Name: "x", Size: 12}}}
+		})}},
+		{"section of a size that is believed", "damage", "every section empty: panic", &bad{openObject: reads(func(b []byte) *sdk.OpenObjectAnswer {
+			return &sdk.OpenObjectAnswer{Problems: []string{string(b[:1])}}
+		})}},
+		{"number that is believed", "damage", "Functions[0].End", &bad{openObject: reads(func(b []byte) *sdk.OpenObjectAnswer {
+			if len(b) < 4 {
+				return &sdk.OpenObjectAnswer{}
+			}
+			return &sdk.OpenObjectAnswer{Functions: []sdk.Function{{Start: 5 - uint64(b[0])%4, End: 4}}}
+		})}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			findings := archtest.Verify(t.Context(), c.arch, archtest.Options{Objects: []archtest.Object{sample()}})
+			for _, f := range findings {
+				if f.Check == c.check && f.Severity == archtest.Error && strings.Contains(f.Detail, c.detail) {
+					return
+				}
+			}
+			if c.check != "" || len(findings) > 0 {
+				t.Errorf("not found; findings: %+v", findings)
+			}
+		})
+	}
+}
+
+func TestACallThatHangsIsNotMadeForEver(t *testing.T) {
+	calls := 0
+	findings := archtest.Verify(t.Context(), &bad{disassemble: func(context.Context, *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		calls++
+		return nil, &archtest.ProcessError{How: "was killed"}
+	}}, archtest.Options{})
+	if calls != 2 || archtest.Passed(findings) {
+		t.Errorf("%d calls; findings: %+v", calls, findings)
 	}
 }
 

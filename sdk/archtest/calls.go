@@ -48,15 +48,31 @@ func (v *verifier) codeRanges() []sdk.CodeRange {
 }
 
 func (v *verifier) frameRules(what string, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, bool) {
-	return ask(v, "FrameRules", what, func(ctx context.Context) (*sdk.FrameRulesAnswer, error) {
-		return v.arch.FrameRules(ctx, emptyEngine{}, req)
+	return v.frameRulesOf(emptyEngine{}, what, req)
+}
+
+func (v *verifier) frameRulesOf(e sdk.Engine, what string, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, bool) {
+	answer, ok := ask(v, "FrameRules", what, func(ctx context.Context) (*sdk.FrameRulesAnswer, error) {
+		return v.arch.FrameRules(ctx, v.offer(e), req)
 	}, func(a *sdk.FrameRulesAnswer) error { return a.Validate(v.desc, req) })
+	if ok {
+		for i := range answer.Functions {
+			v.rowsInCircles(fmt.Sprintf("FrameRules of %s: Functions[%d].Rows", what, i), answer.Functions[i].Rows)
+		}
+	}
+	return answer, ok
 }
 
 func (v *verifier) bindThreads(what string, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, bool) {
-	return ask(v, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
-		return sdk.BindThreads(ctx, v.arch, emptyEngine{}, req)
+	answer, ok := ask(v, "BindThreads", what, func(ctx context.Context) (*sdk.BindThreadsAnswer, error) {
+		return sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), req)
 	}, func(a *sdk.BindThreadsAnswer) error { return a.Validate(v.desc, req) })
+	if ok {
+		for i := range answer.Threads {
+			v.mapsInCircles(fmt.Sprintf("BindThreads of %s: Threads[%d]", what, i), &answer.Threads[i])
+		}
+	}
+	return answer, ok
 }
 
 func (v *verifier) classifyReturn(what string, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, bool) {
@@ -74,23 +90,32 @@ func (v *verifier) disassemble(what string, req *sdk.DisassembleRequest) (*sdk.D
 // rows asks for the rows of code.
 func (v *verifier) rows() {
 	ranges := v.codeRanges()
-	answer, ok := v.frameRules(fmt.Sprintf("%d functions", len(ranges)), &sdk.FrameRulesRequest{Functions: ranges})
+	what := fmt.Sprintf("%d functions", len(ranges))
+	answer, ok := v.frameRules(what, &sdk.FrameRulesRequest{Functions: ranges})
+	v.unanswered(Warning, "FrameRules", what)
 	if !ok {
 		return
 	}
-	for i, f := range answer.Functions {
-		covered := false
-		for _, row := range f.Rows {
-			covered = covered || row.Start <= ranges[i].PC && ranges[i].PC < row.End
-		}
-		if !covered && f.Reason == "" {
-			v.find(Warning, "Say in Reason why there is no row for the PC: it is printed where the stack ends.",
-				"FrameRules: Functions[%d] has neither a row for PC %#x nor a reason", i, ranges[i].PC)
-			return
-		}
-	}
+	v.reasons("", ranges, answer)
 	if len(v.code) > 0 {
 		v.disassemble("the sample code", &sdk.DisassembleRequest{Address: 0x401000, Code: v.code})
+	}
+}
+
+// reasons looks for PCs that have neither a row nor a reason. of is what the code is of,
+// with the blank that ends it.
+func (v *verifier) reasons(of string, ranges []sdk.CodeRange, answer *sdk.FrameRulesAnswer) {
+	for i, f := range answer.Functions {
+		pc := ranges[i].PC
+		covered := f.GapReason(pc) != "" || f.Reason != ""
+		for _, row := range f.Rows {
+			covered = covered || row.Start <= pc && pc < row.End
+		}
+		if !covered {
+			v.find(Warning, "Say in Reason why there is no row for the PC: it is printed where the stack ends.",
+				"FrameRules: %sFunctions[%d] has neither a row for PC %#x nor a reason", of, i, pc)
+			return
+		}
 	}
 }
 
@@ -144,6 +169,7 @@ func (v *verifier) batches() {
 	v.frameRules("no functions", &sdk.FrameRulesRequest{})
 
 	bound, okAll := v.bindThreads("257 threads", &sdk.BindThreadsRequest{Threads: threads})
+	v.unanswered(Warning, "BindThreads", "257 threads")
 	alone, okOne := v.bindThreads("one thread", &sdk.BindThreadsRequest{Threads: threads[size-1:]})
 	if okAll && okOne && !reflect.DeepEqual(bound.Threads[size-1:], alone.Threads) {
 		v.find(Error, batchFix, "BindThreads: a thread is bound in another way in a batch than alone")
@@ -159,6 +185,7 @@ func (v *verifier) batches() {
 		Offsets: []uint32{0, returns.Offsets[size] - returns.Offsets[size-1]},
 	}
 	classes, okAll := v.classifyReturn("257 addresses", returns)
+	v.unanswered(Warning, "ClassifyReturn", "257 addresses")
 	class, okOne := v.classifyReturn("one address", last)
 	if okAll && okOne && (classes.Classes[size-1] != class.Classes[0] || classes.Targets[size-1] != class.Targets[0]) {
 		v.find(Error, batchFix, "ClassifyReturn: an address has another class in a batch than alone")
@@ -231,14 +258,14 @@ func (v *verifier) garbageAddresses() {
 		{Expr: noise(100), Space: locexpr.DefaultSpace},
 	} {
 		ask(v, "Translate", "an address in no range", func(ctx context.Context) (*sdk.TranslateAnswer, error) {
-			return v.arch.Translate(ctx, emptyEngine{}, req)
+			return v.arch.Translate(ctx, v.offer(emptyEngine{}), req)
 		}, func(a *sdk.TranslateAnswer) error { return a.Validate(v.desc, req) })
 	}
 }
 
 func (v *verifier) openGarbage(what string, e sdk.Engine, req *sdk.OpenObjectRequest) {
 	ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
-		return v.arch.OpenObject(ctx, e, req)
+		return v.arch.OpenObject(ctx, v.offer(e), req)
 	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
 }
 
@@ -275,7 +302,7 @@ func (v *verifier) garbageTarget(e garbageSource) {
 		}
 	}
 	ask(v, "OpenTarget", "notes of noise, of a target "+e.name, func(ctx context.Context) (*sdk.OpenTargetAnswer, error) {
-		return v.arch.OpenTarget(ctx, e.engine, notes)
+		return v.arch.OpenTarget(ctx, v.offer(e.engine), notes)
 	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
 }
 
@@ -285,9 +312,9 @@ func (v *verifier) concurrency() {
 	returns := v.returns(64)
 	threads := &sdk.BindThreadsRequest{Threads: v.threads(8)}
 	calls := func(ctx context.Context) ([3]any, error) {
-		rules, err1 := v.arch.FrameRules(ctx, emptyEngine{}, req)
+		rules, err1 := v.arch.FrameRules(ctx, v.offer(emptyEngine{}), req)
 		classes, err2 := v.arch.ClassifyReturn(ctx, returns)
-		bound, err3 := sdk.BindThreads(ctx, v.arch, emptyEngine{}, threads)
+		bound, err3 := sdk.BindThreads(ctx, v.arch, v.offer(emptyEngine{}), threads)
 		return [3]any{rules, classes, bound}, errors.Join(err1, err2, err3)
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)

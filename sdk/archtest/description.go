@@ -3,8 +3,10 @@
 package archtest
 
 import (
+	"cmp"
 	"context"
 	"reflect"
+	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -102,6 +104,7 @@ func (v *verifier) registerSets() {
 			v.find(Warning, "Leave the set out, or list its registers.", "Description.RegisterSets[%d] has no fields", i)
 			continue
 		}
+		v.overlaps(i)
 		var decoded sdk.Registers
 		if set.Source == sdk.PerfSample {
 			set.DecodeSample(^uint64(0), make([]byte, 8*64), &decoded)
@@ -130,5 +133,53 @@ func (v *verifier) registerSets() {
 	if !pc {
 		info, _ := v.desc.Register(v.desc.PC)
 		v.find(Warning, "Without the PC no stack can be walked: add its field.", "Description.RegisterSets: none holds the PC, %s", info.Name)
+	}
+}
+
+// overlaps looks for fields of a register set that lie over each other: bytes that
+// two registers are read from.
+func (v *verifier) overlaps(set int) {
+	fields := slices.Clone(v.desc.RegisterSets[set].Fields)
+	end := func(f sdk.RegisterField) uint64 { return uint64(f.Offset) + uint64(f.Size) }
+	if v.desc.RegisterSets[set].Source == sdk.PerfSample {
+		end = func(f sdk.RegisterField) uint64 { return uint64(f.Offset) + 1 }
+	}
+	slices.SortStableFunc(fields, func(a, b sdk.RegisterField) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i := 1; i < len(fields); i++ {
+		a, b := fields[i-1], fields[i]
+		if a.Register == b.Register || uint64(b.Offset) >= end(a) {
+			continue
+		}
+		one, _ := v.desc.Register(a.Register)
+		other, _ := v.desc.Register(b.Register)
+		v.find(Warning, "Give each field the offset and size that it has in the record: what a core holds of one register is shown as the other, too.",
+			"Description.RegisterSets[%d]: %s at %d and %s at %d overlap", set, one.Name, a.Offset, other.Name, b.Offset)
+		return
+	}
+}
+
+// lanes looks at the execution masks: the register of class Mask of threads with a
+// number of lanes has a bit for each, and there is one.
+func (v *verifier) lanes() {
+	masks := map[uint32]string{}
+	for i := range v.desc.Registers {
+		r := &v.desc.Registers[i]
+		if r.Class != sdk.Mask || r.Lanes == 0 {
+			continue
+		}
+		info, _ := v.desc.Register(r.First)
+		if r.Bits != r.Lanes {
+			v.find(Warning, "Make the execution mask as wide as the threads have lanes, a bit for each, or give the registers another class.",
+				"Description.Registers[%d]: the mask %s of threads with %d lanes has %d bits", i, info.Name, r.Lanes, r.Bits)
+		}
+		if other, ok := masks[r.Lanes]; ok || r.Count > 1 {
+			if !ok {
+				last, _ := v.desc.Register(r.First + 1)
+				other = last.Name
+			}
+			v.find(Warning, "Leave Lanes of what is no execution mask 0, or give it another class: which lanes execute is read from one register.",
+				"Description.Registers[%d]: threads with %d lanes have two execution masks, %s and %s", i, r.Lanes, other, info.Name)
+		}
+		masks[r.Lanes] = info.Name
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/unwindd/unwindd/internal/panics"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -18,11 +18,15 @@ type verifier struct {
 	ctx      context.Context
 	arch     sdk.Architecture
 	code     []byte
+	samples  []Object
 	deadline time.Duration
 
 	check    string
 	desc     *sdk.Description // nil until it is known to be valid
 	findings []Finding
+	refusal  error          // what the last call that was asked answered in place of an answer
+	failures map[string]int // calls that hung, or that ended the process, by name
+	circles  []Finding      // of the check "cycles", found while others are made
 }
 
 func (v *verifier) find(severity Severity, fix, format string, args ...any) {
@@ -38,12 +42,24 @@ func (v *verifier) find(severity Severity, fix, format string, args ...any) {
 // The outcomes of a call that are wrong whatever was asked.
 type panicked struct {
 	value any
-	stack string
+	place string
 }
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 var errLate = errors.New("the call did not return")
+
+// A ProcessError is why a call has no answer, of an architecture that is in a
+// process of its own and whose caller watches that process.
+type ProcessError struct {
+	// How the process ended, as "exited with status 2: panic: boom, at isa.decode
+	// (decode.go:12)", or what it had used when the call was given up.
+	How string
+	// IsLate says that the process was ended because its answer did not come.
+	IsLate bool
+}
+
+func (e *ProcessError) Error() string { return "its process " + e.How }
 
 // guarded makes a call in a goroutine of its own. A panic is an error; so is a
 // call that goes on long after its context has ended, which is then left behind.
@@ -57,7 +73,7 @@ func guarded[A any](ctx context.Context, limit time.Duration, f func(context.Con
 		var o outcome
 		defer func() {
 			if r := recover(); r != nil {
-				o.err = &panicked{r, string(debug.Stack())}
+				o.err = &panicked{r, panics.Place()}
 			}
 			done <- o
 		}()
@@ -78,12 +94,22 @@ func guarded[A any](ctx context.Context, limit time.Duration, f func(context.Con
 // its request. It finds what is wrong in any case: a panic, a call that hangs,
 // an answer that does not stand. ok says that there is an answer that does;
 // an error is no finding, since an architecture may refuse anything.
+//
+// A call that costs its deadline, or the process, again and again is not made any
+// more: the rest of the checks would say the same, and take minutes.
 func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, error), validate func(*A) error) (answer *A, ok bool) {
+	v.refusal = nil
+	if v.failures[name] >= maxFailures || v.ctx.Err() != nil {
+		return nil, false
+	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
 	defer cancel()
 	answer, err := guarded(ctx, v.deadline+grace, f)
 	if err != nil {
-		v.wrong(name, what, err)
+		if !v.wrong(name, what, err) {
+			v.refusal = err
+			v.confined(name, what, err)
+		}
 		return nil, false
 	}
 	if answer == nil {
@@ -98,29 +124,72 @@ func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, err
 	return answer, true
 }
 
+// maxFailures is how often a call may hang or end the process.
+const maxFailures = 2
+
+// unanswered finds that a call that makes sense was answered by an error.
+func (v *verifier) unanswered(severity Severity, name, what string) {
+	if v.refusal != nil && !errors.Is(v.refusal, sdk.ErrNotImplemented) {
+		v.find(severity, "Answer what is known, and say in a reason or a problem what is not: an error ends everything that needed the answer.",
+			"%s of %s: an error: %v", name, what, v.refusal)
+	}
+}
+
+// confined finds that an error is about what a plugin may not do.
+func (v *verifier) confined(name, what string, err error) {
+	text := strings.ToLower(err.Error())
+	for _, denied := range []string{"operation not permitted", "permission denied"} {
+		if strings.Contains(text, denied) {
+			v.find(Error, "A plugin runs confined: it starts no process and opens no files or connections. Put what it needs into the executable.",
+				"%s of %s: %v", name, what, err)
+		}
+	}
+}
+
+// offer is the engine that a call is given: none where the architecture says that
+// it needs none.
+func (v *verifier) offer(e sdk.Engine) sdk.Engine {
+	if v.desc.NoEngine {
+		return nil
+	}
+	return e
+}
+
 // grace is how long after its context has ended a call may still return.
 const grace = time.Second
 
 // wrong finds what an error shows, and says whether it shows anything.
 func (v *verifier) wrong(name, what string, err error) bool {
+	const (
+		mend = "Check lengths and numbers of the request before using them; answer an error instead."
+		slow = "Answer in time: the engine gives up and restarts the plugin."
+	)
 	var p *panicked
 	var remote *sdk.RemoteError
+	var process *ProcessError
 	switch {
 	case v.ctx.Err() != nil:
 		return false
+	case errors.As(err, &process) && process.IsLate:
+		v.failures[name]++
+		v.find(Error, slow, "%s of %s: no answer within %s", name, what, process.How)
+	case errors.As(err, &process):
+		v.failures[name]++
+		v.find(Error, "Mend what ends the process. A call that cannot be answered answers an error, and a panic is best recovered in the call: both cost one answer, not all that are under way.",
+			"%s of %s: its process %s", name, what, process.How)
 	case errors.As(err, &p):
-		v.find(Error, "Check lengths and numbers of the request before using them; answer an error instead.",
-			"%s of %s: panic: %v, at %s", name, what, p.value, where(p.stack))
+		v.find(Error, mend, "%s of %s: panic: %s", name, what, panics.Line(fmt.Sprint(p.value), p.place))
 	case errors.As(err, &remote) && remote.Panicked:
-		v.find(Error, "Check lengths and numbers of the request before using them; answer an error instead.",
-			"%s of %s: panic: %s (the plugin's log has the stack)", name, what, remote.Message)
+		v.find(Error, mend, "%s of %s: panic: %s", name, what, panics.Line(remote.Message, remote.Place))
 	case errors.As(err, &remote):
 		return false
 	case errors.Is(err, errLate):
+		v.failures[name]++
 		v.find(Error, "Return when the context of the call ends; pass it on to every read from the engine.",
 			"%s of %s: no return %v after its deadline of %v", name, what, grace, v.deadline)
 	case errors.Is(err, context.DeadlineExceeded):
-		v.find(Error, "Answer in time: the engine gives up and restarts the plugin.",
+		v.failures[name]++
+		v.find(Error, slow,
 			"%s of %s: no answer within %v", name, what, v.deadline)
 	case errors.Is(err, sdk.ErrMalformed):
 		v.find(Error, "Write messages as arch.proto says; package sdk does so.", "%s of %s: %v", name, what, err)
@@ -128,18 +197,4 @@ func (v *verifier) wrong(name, what string, err error) bool {
 		return false
 	}
 	return true
-}
-
-// where is the innermost line of a stack that is not the runtime's or the kit's.
-func where(stack string) string {
-	_, after, _ := strings.Cut(stack, "panic(")
-	lines := strings.Split(after, "\n")
-	for i := 2; i+1 < len(lines); i += 2 {
-		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "panic(") {
-			place := strings.TrimSpace(lines[i+1])
-			place, _, _ = strings.Cut(place, " +0x")
-			return place
-		}
-	}
-	return "an unknown place"
 }

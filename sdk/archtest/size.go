@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// How large what is asked in the check of sizes is. Each is what a real target may
+// have: a function of a megabyte of tables, a kernel with thousands of sections, a
+// process with thousands of threads.
+const (
+	largeFunction   = 1 << 20 // bytes
+	manyFunctions   = 10_000
+	manyAddresses   = 50_000
+	manySections    = 5_000
+	largeSection    = 16 << 20 // bytes, whichever is read
+	maxThreadsBytes = 8 << 20  // of all threads' registers
+	maxThreads      = 4096
+)
+
+// size asks much at once. What the engine gives a call is the processor for five
+// seconds.
+func (v *verifier) size() {
+	code := noise(largeFunction)
+	for at := 0; len(v.code) > 0 && at < len(code); at += len(v.code) {
+		copy(code[at:], v.code)
+	}
+	const start = 0x400000
+	v.frameRules("a function of a megabyte", &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{
+		{PC: start + largeFunction/2, Start: start, Code: code, Bounded: true, Name: "f", Exact: true}}})
+
+	many := make([]sdk.CodeRange, manyFunctions)
+	for i := range many {
+		at := i * 32 % (len(code) - 64)
+		many[i] = sdk.CodeRange{PC: start + uint64(at) + 8, Start: start + uint64(at), Code: code[at : at+64], Bounded: true, Name: "f"}
+	}
+	v.frameRules(fmt.Sprintf("%d functions", manyFunctions), &sdk.FrameRulesRequest{Functions: many})
+	v.classifyReturn(fmt.Sprintf("%d addresses", manyAddresses), v.returns(manyAddresses))
+	v.disassemble("a megabyte of code", &sdk.DisassembleRequest{Address: start, Code: code})
+
+	one := v.threads(1)
+	n := min(maxThreads, max(1, maxThreadsBytes/max(1, len(one[0].Registers.Data))))
+	threads := make([]sdk.ThreadState, n)
+	for i := range threads {
+		threads[i] = one[0]
+		threads[i].Thread = uint64(i)
+	}
+	v.bindThreads(fmt.Sprintf("%d threads", n), &sdk.BindThreadsRequest{Threads: threads})
+	v.largeObject()
+}
+
+// largeObject opens an object with many sections, each of which is large when it is
+// read.
+func (v *verifier) largeObject() {
+	req := &sdk.OpenObjectRequest{Object: 1, Path: "large"}
+	for _, r := range v.desc.Recognises {
+		if r.ELFMachine != 0 {
+			req.Machine, req.Flags, req.OSABI = r.ELFMachine, r.Flags, uint8(max(r.OSABI, 0))
+			break
+		}
+	}
+	for i := range manySections {
+		req.Sections = append(req.Sections, sdk.SectionInfo{
+			Name: fmt.Sprintf(".text.f%d", i), Type: 1, Flags: 6, Address: uint64(i) * 4096, Size: 4096})
+	}
+	for i, name := range v.desc.Symbols {
+		req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: uint64(i) * 4096, Size: 4096})
+	}
+	ask(v, "OpenObject", fmt.Sprintf("an object with %d sections", manySections), func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+		return v.arch.OpenObject(ctx, v.offer(garbageEngine{noise(largeSection)}), req)
+	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+}
