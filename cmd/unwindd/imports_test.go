@@ -19,6 +19,7 @@ const module = "github.com/unwindd/unwindd/"
 var floors = []string{
 	"cmd",
 	"engine/service",
+	"engine/verify", // a vendor's plugin as it will be used
 	"engine/report",
 	"engine/report/stackpage", // how its pages look
 	"engine/symbolize",

@@ -39,6 +39,7 @@ func newPlugin(g *globals) *cobra.Command {
 			Args:    usageArgs(cobra.ExactArgs(1)),
 			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
 		},
+		newPluginVerify(g),
 		&cobra.Command{
 			Use:   "serve NAME",
 			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",

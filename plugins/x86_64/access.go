@@ -200,7 +200,7 @@ func implicitAccess(m *x86asm.Mem) (a sdk.Access, ok bool) {
 // a register, where a vector has the indices, and where the displacement counts by a
 // size that is not known.
 func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) {
-	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() {
+	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() || e.isControlMove() || len(code) < int(e.behind)+e.addressBytes(code) {
 		return a, false
 	}
 	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: segmentRegister(code), AddressBits: 64}
@@ -237,6 +237,29 @@ func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) 
 		a.Displacement += int64(int32(binary.LittleEndian.Uint32(tail))) //nolint:gosec // its bits
 	}
 	return a, true
+}
+
+// isControlMove says whether the instruction moves a control or debug register, whose
+// ModRM names registers whatever its mode is.
+func (e *encoding) isControlMove() bool {
+	return e.kind == legacy && e.opcodeMap == map0F && e.opcode&^3 == opMovControl
+}
+
+// addressBytes is how many bytes of the address follow ModRM.
+func (e *encoding) addressBytes(code []byte) (n int) {
+	mod, rm := e.modRM>>6, e.modRM&7
+	if rm == 4 {
+		if n++; int(e.behind) < len(code) {
+			rm = code[e.behind] & 7
+		}
+	}
+	switch {
+	case mod == 1:
+		n++
+	case mod == 2, mod == 0 && rm == 5:
+		n += 4
+	}
+	return n
 }
 
 // isGather says whether the index is a vector: VGATHER and VPGATHER (VEX and EVEX 0F 38

@@ -37,9 +37,19 @@ func TestDisassemble(t *testing.T) {
 	}
 }
 
+func TestMovesOfDebugRegistersAccessNoMemory(t *testing.T) {
+	for _, code := range []string{"\x0f\x23\x58", "\x0f\x20\x05", "\x0f\x22\x08", "\x0f\x21\x84"} {
+		answer, err := New().Disassemble(t.Context(), &sdk.DisassembleRequest{Address: testBase, Code: []byte(code)})
+		if err != nil || len(answer.Instructions) != 1 || answer.Instructions[0].Size != 3 || len(answer.Instructions[0].Accesses) != 0 {
+			t.Errorf("% x: %+v, %v", code, answer, err)
+		}
+	}
+}
+
 func FuzzDisassemble(f *testing.F) {
 	f.Add([]byte("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xc3"))
 	f.Add([]byte("\x62\xf1\x7c\x48\x58\xc1\xc4\xe3\xf9\x6b\xc9\x20"))
+	f.Add([]byte("\x0f\x23\x58\xc3")) // ModRM of moves of debug registers has no address
 	f.Fuzz(func(t *testing.T, code []byte) {
 		at := uint64(testBase)
 		for _, i := range disassembleAll(t, testBase, code) {

@@ -57,10 +57,22 @@ func (v *verifier) description() {
 func (v *verifier) constant() {
 	again, ok := ask(v, "Describe", "the architecture, again",
 		v.arch.Describe, func(d *sdk.Description) error { return d.Validate() })
-	if ok && !reflect.DeepEqual(v.desc, again) {
-		v.find(Error, "What is different from one code object or thread to the next belongs in OpenObject or BindThreads.",
-			"Describe: two calls gave different descriptions, first in %s", difference("Description", reflect.ValueOf(*v.desc), reflect.ValueOf(*again)))
+	if !ok {
+		return
 	}
+	if field := Difference(v.desc, again); field != "" {
+		v.find(Error, "What is different from one code object or thread to the next belongs in OpenObject or BindThreads.",
+			"Describe: two calls gave different descriptions, first in %s", field)
+	}
+}
+
+// Difference names the first field in which two descriptions differ; "" where they are
+// the same.
+func Difference(a, b *sdk.Description) string {
+	if reflect.DeepEqual(a, b) {
+		return ""
+	}
+	return difference("Description", reflect.ValueOf(*a), reflect.ValueOf(*b))
 }
 
 // difference names the first field in which two values differ.

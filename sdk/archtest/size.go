@@ -17,7 +17,8 @@ const (
 	manyFunctions   = 10_000
 	manyAddresses   = 50_000
 	manySections    = 5_000
-	largeSection    = 16 << 20 // bytes, whichever is read
+	sectionBytes    = 4096
+	largeSection    = 16 << 20 // bytes
 	maxThreadsBytes = 8 << 20  // of all threads' registers
 	maxThreads      = 4096
 )
@@ -50,12 +51,11 @@ func (v *verifier) size() {
 		threads[i].Thread = uint64(i)
 	}
 	v.bindThreads(fmt.Sprintf("%d threads", n), &sdk.BindThreadsRequest{Threads: threads})
-	v.largeObject()
+	v.largeObjects()
 }
 
-// largeObject opens an object with many sections, each of which is large when it is
-// read.
-func (v *verifier) largeObject() {
+// largeObjects opens an object with many sections, and one whose sections are large.
+func (v *verifier) largeObjects() {
 	req := &sdk.OpenObjectRequest{Object: 1, Path: "large"}
 	for _, r := range v.desc.Recognises {
 		if r.ELFMachine != 0 {
@@ -63,14 +63,19 @@ func (v *verifier) largeObject() {
 			break
 		}
 	}
-	for i := range manySections {
-		req.Sections = append(req.Sections, sdk.SectionInfo{
-			Name: fmt.Sprintf(".text.f%d", i), Type: 1, Flags: 6, Address: uint64(i) * 4096, Size: 4096})
-	}
 	for i, name := range v.desc.Symbols {
-		req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: uint64(i) * 4096, Size: 4096})
+		req.Symbols = append(req.Symbols, sdk.SymbolInfo{Name: name, Address: uint64(i) * sectionBytes, Size: sectionBytes})
 	}
-	ask(v, "OpenObject", fmt.Sprintf("an object with %d sections", manySections), func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
-		return v.arch.OpenObject(ctx, v.offer(garbageEngine{noise(largeSection)}), req)
-	}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+	open := func(what string, sections, bytes int) {
+		req.Sections = nil
+		for i := range sections {
+			req.Sections = append(req.Sections, sdk.SectionInfo{
+				Name: fmt.Sprintf(".text.f%d", i), Type: 1, Flags: 6, Address: uint64(i) * uint64(bytes), Size: uint64(bytes)})
+		}
+		ask(v, "OpenObject", what, func(ctx context.Context) (*sdk.OpenObjectAnswer, error) {
+			return v.arch.OpenObject(ctx, v.offer(garbageEngine{noise(bytes)}), req)
+		}, func(a *sdk.OpenObjectAnswer) error { return a.Validate(v.desc, req) })
+	}
+	open(fmt.Sprintf("an object with %d sections", manySections), manySections, sectionBytes)
+	open("an object with a section of 16 MiB", 1, largeSection)
 }

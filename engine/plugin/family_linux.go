@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// processesOf are the processes of the session of a plugin, which began one, and those
+// that any of them has started. Zombies are none.
+func processesOf(plugin int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	parents := map[int]int{}
+	var family []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == plugin {
+			continue
+		}
+		state, parent, session, err := processStatus(pid)
+		if err != nil || state == 'Z' || state == 'X' {
+			continue
+		}
+		parents[pid] = parent
+		if session == plugin {
+			family = append(family, pid)
+		}
+	}
+	for pid := range parents {
+		at := pid
+		for range parents { // no more steps than there are processes
+			if at = parents[at]; at == plugin || at == 0 {
+				break
+			}
+		}
+		if _, _, session, err := processStatus(pid); at == plugin && err == nil && session != plugin {
+			family = append(family, pid)
+		}
+	}
+	return family
+}
+
+// processStatus reads what a process is: its state, its parent and its session. Its name
+// may have anything in it, and ends with the last parenthesis.
+func processStatus(pid int) (state byte, parent, session int, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	_, err = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+1:]), " %c %d %d %d", &state, &parent, new(int), &session)
+	return state, parent, session, err
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// ProbeOptions say which plugin is examined. What is 0 is as plugins have it.
+type ProbeOptions struct {
+	Self   string // the unwindd executable that confines the process
+	Path   string // the plugin's executable
+	Logger hclog.Logger
+	// StartDeadline and CallDeadline are of processor time, as those of Options.
+	StartDeadline, CallDeadline time.Duration
+	Memory                      uint64 // bytes that it may have
+}
+
+// A Probe is one process of a plugin for who examines it. It is started and confined as
+// all are; but its answers come as it gave them, nobody makes a call again, and when
+// it has ended it stays so.
+type Probe struct {
+	arch    sdk.Architecture
+	process *process // nil: the architecture is in this process
+	limit   deadline // of a call
+}
+
+// A Gone is the error of a call that the process did not survive.
+type Gone struct {
+	// How the process ended, "exited with status 3", or, if IsLate, what the call had used
+	// when the process was killed for it: "5s of processor time".
+	How    string
+	IsLate bool
+}
+
+func (g *Gone) Error() string {
+	if g.IsLate {
+		return "no answer within " + g.How
+	}
+	return "its process " + g.How
+}
+
+// StartProbe starts a vendor's executable. The error says in words for the user why
+// there is no process that can be asked; it is not asked anything yet.
+func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	name := NameOf(path)
+	c := examine(cmp.Or(name, "plugin"), path)
+	if c.problem != "" {
+		return nil, errors.New(c.problem)
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	l := &launch{
+		name: c.name, self: o.Self, command: []string{c.path}, isThis: isThisExecutable(o.Self),
+		memory: cmp.Or(o.Memory, dataLimit), limit: deadlineOf(cmp.Or(o.StartDeadline, DefaultStartDeadline)), logger: o.Logger.Named(c.name),
+	}
+	return l.probe(ctx, deadlineOf(cmp.Or(o.CallDeadline, DefaultCallDeadline)))
+}
+
+// NameOf is NAME of an executable unwindd-arch-NAME; "" where it is not called so, and is
+// no plugin that would be found.
+func NameOf(path string) string {
+	name, ok := strings.CutPrefix(filepath.Base(path), vendorPrefix)
+	if !ok || !isValidName(name) {
+		return ""
+	}
+	return name
+}
+
+// Probe starts a process of the plugin, or of the architecture, of a name.
+func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
+	a, err := m.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	switch t := a.transport.(type) {
+	case *supervisor:
+		l := t.launch
+		return l.probe(ctx, t.callLimit)
+	case *inProcess:
+		return &Probe{arch: t.arch}, nil
+	}
+	return nil, fmt.Errorf("plugin %s: it has no process that could be started", a.plugin)
+}
+
+func (l *launch) probe(ctx context.Context, calls deadline) (*Probe, error) {
+	c := newChild(l.memory)
+	limited, release := l.limit.limit(ctx, c.processorTime)
+	defer release()
+	p, err := l.start(limited, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{arch: p.arch, process: p, limit: calls}, nil
+}
+
+// Call makes one call with the deadline of calls. The error is f's, or a *Gone: the
+// process has ended, or was killed because it did not answer in time.
+func (p *Probe) Call(ctx context.Context, f func(context.Context, sdk.Architecture) error) error {
+	if p.process == nil {
+		return f(ctx, p.arch)
+	}
+	clock := &p.process.clock
+	limited, release := p.limit.limit(ctx, clock.begin())
+	defer clock.end()
+	defer release()
+	err := f(limited, p.arch)
+	child := p.process.child
+	switch {
+	case err == nil:
+		return nil
+	case status.Code(err) == codes.Unavailable && limited.Err() == nil && !child.waitExit(deathGrace):
+		_ = child.Kill(ctx)
+		<-child.exited
+		return &Gone{How: "closed its connection and was killed"}
+	case p.process.hasExited():
+		return &Gone{How: p.Died()}
+	case ctx.Err() == nil && isLate(limited, err):
+		took := p.limit.passed(limited)
+		_ = child.Kill(ctx)
+		<-child.exited
+		return &Gone{How: took, IsLate: true}
+	}
+	return err
+}
+
+// PID is the id of the process; 0: there is none of its own.
+func (p *Probe) PID() int {
+	if p.process == nil {
+		return 0
+	}
+	return p.process.child.PID()
+}
+
+// Exited is closed when the process has ended; nil where it has none of its own.
+func (p *Probe) Exited() <-chan struct{} {
+	if p.process == nil {
+		return nil
+	}
+	return p.process.child.exited
+}
+
+// Died says how the process ended, and what it said last. It may be asked when Exited is
+// closed.
+func (p *Probe) Died() string {
+	how := p.process.died()
+	if p.process.log.crashed() == "" {
+		how += p.process.lastWords()
+	}
+	return how
+}
+
+// ProcessorTime is what the process has used of the processors. Not every system says it.
+func (p *Probe) ProcessorTime() (time.Duration, error) {
+	if p.process == nil {
+		return 0, errors.ErrUnsupported
+	}
+	return p.process.child.processorTime()
+}
+
+// Memory is how many bytes of memory are the process's alone; 0 where the system does not
+// say.
+func (p *Probe) Memory() uint64 {
+	if p.process == nil {
+		return 0
+	}
+	return residentMemory(p.PID())
+}
+
+// Family is the processes that the process has started, and those have, as far as the
+// system says.
+func (p *Probe) Family() []int {
+	if p.process == nil {
+		return nil
+	}
+	return processesOf(p.PID())
+}
+
+// Disconnect ends the connection as an engine does that is killed: without a word.
+func (p *Probe) Disconnect() {
+	if p.process != nil {
+		if c := p.process.conn.Load(); c != nil {
+			c.Close()
+		}
+	}
+}
+
+// Close ends the process and everything around it.
+func (p *Probe) Close() {
+	if p.process != nil {
+		p.process.stop()
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/symtab"
+	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/archtest"
+)
+
+// readObjects reads the samples.
+func (v *verifier) readObjects() error {
+	d, err := v.examinee.Describe(v.ctx)
+	if err != nil || d == nil || d.Validate() != nil {
+		return nil //nolint:nilerr // it is what the kit finds first
+	}
+	v.desc = d
+	for i, path := range v.Objects {
+		o, err := ReadObject(path, uint64(i)+1, d)
+		if err != nil {
+			return err
+		}
+		v.objects = append(v.objects, *o)
+	}
+	return nil
+}
+
+// maxSampleFunction is how much code of a function is asked about, in bytes.
+const maxSampleFunction = 1 << 20
+
+// ReadObject reads a code object as the engine tells a plugin with that description of it.
+// handle is what it is called by. The file is read whole.
+func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Object, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > sdk.MaxFile {
+		return nil, fmt.Errorf("%s: %d bytes, expected at most %d", path, info.Size(), sdk.MaxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := object.NewWith(path, data, magics{d})
+	if err != nil {
+		return nil, err
+	}
+	o := &archtest.Object{Name: path, Request: sdk.OpenObjectRequest{
+		Object: handle, Path: path, Machine: file.Machine(), OSABI: file.OSABI(), Flags: file.Flags(),
+	}}
+	for _, s := range file.StandIns() {
+		o.Request.Sections = append(o.Request.Sections, sdk.SectionInfo{
+			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size})
+	}
+	o.Read = func(asked uint64, name string) ([]byte, error) {
+		switch s := file.StandIn(name); {
+		case asked != handle:
+			return nil, fmt.Errorf("no code object %d", asked)
+		case name == "":
+			return data, nil
+		case s == nil:
+			return nil, fmt.Errorf("%s: no section %s", path, name)
+		default:
+			return s.Data()
+		}
+	}
+	table, err := symtab.New(file)
+	if err != nil {
+		return o, nil //nolint:nilerr // one without symbols has no functions
+	}
+	for _, s := range table.Functions() {
+		if slices.Contains(d.Symbols, s.Name) {
+			o.Request.Symbols = append(o.Request.Symbols, sdk.SymbolInfo{Name: s.Name, Address: s.Start, Size: s.End - s.Start})
+		}
+		if code := codeOf(file, s); code != nil {
+			o.Functions = append(o.Functions, sdk.CodeRange{PC: s.Start, Start: s.Start, Code: code, Bounded: true, Name: s.Name, Exact: true})
+		}
+	}
+	return o, nil
+}
+
+// codeOf is the code of a function; nil where it is not all there, or is too long.
+func codeOf(file *object.Object, s symbol.Symbol) []byte {
+	if s.End <= s.Start || s.End-s.Start > maxSampleFunction {
+		return nil
+	}
+	code := make([]byte, s.End-s.Start)
+	if n, _ := file.ReadAddress(code, s.Start); n == len(code) {
+		return code
+	}
+	for _, section := range file.Sections() {
+		if section.Flags&elf.SHF_EXECINSTR == 0 || s.Start-section.Address >= section.Size {
+			continue
+		}
+		if data, err := section.Data(); err == nil && s.End-section.Address <= uint64(len(data)) {
+			return bytes.Clone(data[s.Start-section.Address : s.End-section.Address])
+		}
+	}
+	return nil
+}
+
+// maxSampleCode bounds the code that is not asked about as an object's.
+const maxSampleCode = 256 << 10
+
+// sampleCode is code of samples, whole functions.
+func sampleCode(objects []archtest.Object) (code []byte) {
+	for i := range objects {
+		for _, f := range objects[i].Functions {
+			if len(code)+len(f.Code) <= maxSampleCode {
+				code = append(code, f.Code...)
+			}
+		}
+	}
+	return code
+}
+
+// magics are the files that a description claims by their first bytes.
+type magics struct{ d *sdk.Description }
+
+// Recognises implements object.Formats.
+func (m magics) Recognises(head []byte) bool {
+	return slices.ContainsFunc(m.d.Recognises, func(r sdk.Recogniser) bool {
+		return r.ELFMachine == 0 && len(r.Magic) > 0 && bytes.HasPrefix(head, r.Magic)
+	})
+}
+
+// Nested implements object.Formats: what is in a file is not asked for.
+func (magics) Nested(string, []byte) ([]object.Range, error) { return nil, nil }
+
+// objectEngine is a target that has one code object.
+type objectEngine struct {
+	nothing
+	object *archtest.Object
+}
+
+// ReadSection implements sdk.Engine.
+func (e objectEngine) ReadSection(_ context.Context, handle uint64, name string) ([]byte, error) {
+	return e.object.Read(handle, name)
+}
+
+// engineOf is what a call about a sample is offered.
+func (v *verifier) engineOf(o *archtest.Object) sdk.Engine {
+	if v.desc.NoEngine {
+		return nil
+	}
+	return objectEngine{object: o}
+}

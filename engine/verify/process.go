@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/archtest"
+)
+
+// A request is one that makes sense, in each call that may take long.
+type request struct {
+	call string
+	make func(context.Context) error
+}
+
+// nothing is a target of which nothing can be read, as slowly as the caller likes.
+type nothing struct{ isSlow bool }
+
+var errNothing = errors.New("there is nothing to read")
+
+func (n nothing) wait(ctx context.Context) error {
+	if n.isSlow {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errNothing
+}
+
+// ReadMemory implements sdk.Engine.
+func (n nothing) ReadMemory(ctx context.Context, _ sdk.MemoryRange, _ []byte) (int, error) {
+	return 0, n.wait(ctx)
+}
+
+// ReadRegisters implements sdk.Engine.
+func (n nothing) ReadRegisters(ctx context.Context, _ uint64, _ []uint32) (sdk.Registers, error) {
+	return sdk.Registers{}, n.wait(ctx)
+}
+
+// ReadSection implements sdk.Engine.
+func (n nothing) ReadSection(ctx context.Context, _ uint64, _ string) ([]byte, error) {
+	return nil, n.wait(ctx)
+}
+
+// engine is what a call is offered: nothing, or no engine where the plugin wants none.
+func (v *verifier) engine(isSlow bool) sdk.Engine {
+	if v.desc.NoEngine {
+		return nil
+	}
+	return nothing{isSlow}
+}
+
+// requests are one for each call, large enough to be cancelled while it is answered.
+func (v *verifier) requests(e sdk.Engine) []request {
+	object := &sdk.OpenObjectRequest{Object: 1, Path: "object", Sections: []sdk.SectionInfo{{}, {Name: ".text", Type: 1, Flags: 6, Size: 4096}}}
+	notes := &sdk.OpenTargetRequest{}
+	for _, r := range v.desc.Recognises {
+		if r.ELFMachine != 0 {
+			object.Machine = r.ELFMachine
+		}
+		if r.NoteOwner != "" {
+			notes.Notes = append(notes.Notes, sdk.Note{Owner: r.NoteOwner, Type: 1, Data: make([]byte, 4096)})
+		}
+	}
+	code := sampleCode(v.objects)
+	if len(code) == 0 {
+		code = make([]byte, 64<<10)
+	}
+	functions := &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{PC: 0x1000, Start: 0x1000, Code: code, Bounded: true, Name: "f", Exact: true}}}
+	threads := &sdk.BindThreadsRequest{Threads: make([]sdk.ThreadState, 64)}
+	returns := &sdk.ClassifyReturnRequest{PCs: make([]uint64, 1000), Offsets: make([]uint32, 1001)}
+	instructions := &sdk.DisassembleRequest{Address: 0x1000, Code: code}
+	x := v.examinee
+	return []request{
+		{"Describe", func(ctx context.Context) error { _, err := x.Describe(ctx); return err }},
+		{"OpenTarget", func(ctx context.Context) error { _, err := x.OpenTarget(ctx, e, notes); return err }},
+		{"OpenObject", func(ctx context.Context) error { _, err := x.OpenObject(ctx, e, object); return err }},
+		{"FrameRules", func(ctx context.Context) error { _, err := x.FrameRules(ctx, e, functions); return err }},
+		{"BindThreads", func(ctx context.Context) error { _, err := x.BindThreads(ctx, e, threads); return err }},
+		{"ClassifyReturn", func(ctx context.Context) error { _, err := x.ClassifyReturn(ctx, returns); return err }},
+		{"Disassemble", func(ctx context.Context) error { _, err := x.Disassemble(ctx, instructions); return err }},
+	}
+}
+
+// cancelAfter is when a call is cancelled.
+const cancelAfter = 30 * time.Millisecond
+
+// cancellation cancels calls, and then sees whether the process goes on computing.
+func (v *verifier) cancellation() {
+	for _, r := range v.requests(v.engine(true)) {
+		ctx, cancel := context.WithTimeout(v.ctx, cancelAfter)
+		_ = r.make(ctx)
+		cancel()
+		p, err := v.examinee.running(v.ctx)
+		if err != nil {
+			return
+		}
+		if isIdle(v.ctx, p, v.Grace) {
+			continue
+		}
+		v.find(archtest.Error, "End the call when its context does (in other languages: when gRPC says that it was cancelled), and pass it on to every read from the engine: what nobody waits for takes the processor from the calls that follow.",
+			fmt.Sprintf("%s: the process still computes %v after the call was cancelled", r.call, v.Grace))
+		v.examinee.rest()
+	}
+}
+
+// isIdle waits until a process does not use the processor. It is true where the system
+// does not say what a process uses, or nobody waits any longer.
+func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
+	const window = 50 * time.Millisecond
+	deadline := time.Now().Add(most)
+	before, err := p.ProcessorTime()
+	for err == nil && ctx.Err() == nil {
+		began := time.Now()
+		time.Sleep(window)
+		after, failed := p.ProcessorTime()
+		if failed != nil || after-before < time.Since(began)/4 {
+			return true
+		}
+		if before = after; time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
+// How much a process may grow while it answers the same calls again.
+const (
+	memoryRounds = 6
+	maxGrowth    = 64 << 20 // bytes from half of the rounds to the end
+)
+
+// memory makes the same calls again and again.
+func (v *verifier) memory() {
+	v.examinee.rest() // what other checks have left is not counted
+	var half uint64
+	for round := range memoryRounds {
+		if round == memoryRounds/2 {
+			half = v.memoryUsed()
+		}
+		v.makeAll()
+	}
+	if used := v.memoryUsed(); half > 0 && used > half+maxGrowth {
+		v.find(archtest.Error, "Keep nothing of a call but what later ones need, and of an object that is opened again nothing twice: a process that has 4 GiB is ended.",
+			fmt.Sprintf("the process has %d MiB after the same calls were made %d times, and had %d MiB after %d", used>>20, memoryRounds, half>>20, memoryRounds/2))
+	}
+}
+
+// makeAll makes every call once, and opens every sample. Their answers were checked
+// before.
+func (v *verifier) makeAll() {
+	for _, r := range v.requests(v.engine(false)) {
+		_ = r.make(v.ctx)
+	}
+	for i := range v.objects {
+		o := &v.objects[i]
+		_, _ = v.examinee.OpenObject(v.ctx, v.engineOf(o), &o.Request)
+	}
+}
+
+// memoryUsed is what the process has; 0 where the system does not say.
+func (v *verifier) memoryUsed() uint64 {
+	p, err := v.examinee.running(v.ctx)
+	if err != nil {
+		return 0
+	}
+	return p.Memory()
+}
+
+// restart asks a new process what was asked of another one: the engine starts a plugin
+// again when it has died, and goes on where it was.
+func (v *verifier) restart() {
+	v.examinee.rest()
+	again, err := v.examinee.Describe(v.ctx)
+	const constant = "Describe what is constant: nothing of the time, the process or the machine that it runs on. The engine refuses a process that is not what it was."
+	switch {
+	case v.ctx.Err() != nil:
+		return
+	case err != nil:
+		v.find(archtest.Error, "A process is started again after each failure. Keep nothing that a second one trips over.", fmt.Sprintf("Describe in a second process: %v", err))
+		return
+	}
+	if field := archtest.Difference(v.desc, again); field != "" {
+		v.find(archtest.Error, constant, "Describe: a second process is described in another way, first in "+field)
+	}
+	v.unknownObject()
+	for i := range v.objects {
+		v.reopened(&v.objects[i])
+	}
+}
+
+const notOpenFix = "Answer ErrObjectNotOpen where the answer takes what OpenObject was told, and the object is not known: the engine opens it again and asks once more. In other languages: the status FAILED_PRECONDITION with an ArchitectureError."
+
+// unknownObject asks about an object that the process was never told of.
+func (v *verifier) unknownObject() {
+	req := &sdk.FrameRulesRequest{Object: 77, Functions: []sdk.CodeRange{{PC: 0x1000, Start: 0x1000, Code: make([]byte, 64), Bounded: true, Name: "f"}}}
+	_, err := v.examinee.FrameRules(v.ctx, v.engine(false), req)
+	if err != nil && v.ctx.Err() == nil && !errors.Is(err, sdk.ErrObjectNotOpen) {
+		v.find(archtest.Error, notOpenFix, fmt.Sprintf("FrameRules of an object that the process was not told of: %v", err))
+	}
+}
+
+// reopened asks one process about a sample, and then another one.
+func (v *verifier) reopened(o *archtest.Object) {
+	if len(o.Functions) == 0 {
+		return
+	}
+	functions := o.Functions[:min(len(o.Functions), 64)]
+	req := &sdk.FrameRulesRequest{Object: o.Request.Object, Functions: functions}
+	ask := func() (*sdk.FrameRulesAnswer, error) { return v.examinee.FrameRules(v.ctx, v.engineOf(o), req) }
+	open := func() error {
+		_, err := v.examinee.OpenObject(v.ctx, v.engineOf(o), &o.Request)
+		return err
+	}
+	if open() != nil {
+		return // found before
+	}
+	first, err := ask()
+	if err != nil {
+		return
+	}
+	v.examinee.rest()
+	second, err := ask()
+	if errors.Is(err, sdk.ErrObjectNotOpen) && open() == nil {
+		second, err = ask()
+	}
+	switch {
+	case v.ctx.Err() != nil:
+	case err != nil:
+		v.find(archtest.Error, notOpenFix, fmt.Sprintf("FrameRules of %s in a second process: %v", o.Name, err))
+	case !reflect.DeepEqual(first, second):
+		v.find(archtest.Error, "Answer by what the request and the object say. What is remembered of an object and is not known is ErrObjectNotOpen.",
+			fmt.Sprintf("FrameRules of %s: a second process answers other rows than the first", o.Name))
+	}
+}
+
+// processes looks for what the process has started.
+func (v *verifier) processes() {
+	p, err := v.examinee.running(v.ctx)
+	if err != nil {
+		return
+	}
+	v.makeAll()
+	if family := p.Family(); len(family) > 0 {
+		v.find(archtest.Error, "A plugin is one process. Where the system confines it fully it cannot start others; do the work in the plugin itself.",
+			fmt.Sprintf("it has started %d more processes, one of them is process %d", len(family), family[0]))
+	}
+}
+
+// end ends the connection, as an engine does that was killed.
+func (v *verifier) end() {
+	p, err := v.examinee.running(v.ctx)
+	if err != nil {
+		return
+	}
+	if _, err := v.examinee.Describe(v.ctx); err != nil {
+		return
+	}
+	family := p.Family()
+	p.Disconnect()
+	timer := time.NewTimer(v.Grace)
+	defer timer.Stop()
+	select {
+	case <-p.Exited():
+	case <-v.ctx.Done():
+		return
+	case <-timer.C:
+		v.find(archtest.Error, "End the process when its last connection has ended, whatever it is doing: sdk.Serve does. An engine that is killed can tell nobody to end.",
+			fmt.Sprintf("the process still runs %v after the engine has gone", v.Grace))
+	}
+	v.examinee.rest()
+	for _, pid := range family {
+		if slices.Contains(p.Family(), pid) {
+			v.find(archtest.Error, "Start no processes, or end them with the plugin.", fmt.Sprintf("process %d, which the plugin started, outlives it", pid))
+			return
+		}
+	}
+}
