@@ -4,7 +4,6 @@ package code
 
 import (
 	"context"
-	"debug/elf"
 
 	"github.com/unwindd/unwindd/cfi"
 )
@@ -15,7 +14,7 @@ import (
 type goDepths struct{ object *Object }
 
 func newGoDepths(o *Object) RowSource {
-	if o.symbols == nil || o.File.Machine() != uint16(elf.EM_X86_64) || o.isLaid() {
+	if o.symbols == nil || o.machine.Description.Entry == nil || o.isLaid() {
 		return nil
 	}
 	return goDepths{o}
@@ -35,13 +34,23 @@ func (s goDepths) Row(_ context.Context, at *Lookup) (*Row, error) {
 	if d.Uncertain || d.Bytes < 0 {
 		return nil, nil // the code knows more
 	}
-	// A call pushes the return address, from which the depth counts.
-	machine := s.object.machine.Description
-	column := uint64(machine.PC)
-	return &Row{Rules: &cfi.Row{
-		Start: d.Start, End: d.End,
-		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(machine.SP), Offset: d.Bytes + 8},
-		Rules:         []cfi.RegisterRule{{Column: column, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}},
-		ReturnAddress: column,
-	}, By: ByCFI}, nil
+	return &Row{Rules: goRow(s.object.machine.Description.Entry, d.Start, d.End, d.Bytes), By: ByCFI}, nil
+}
+
+// goRow is the row of code of Go that has moved the stack pointer down by a depth from
+// where it was at the function's entry. Where a call leaves the return address in a
+// register, a function that has a frame stores it right at the stack pointer, before or
+// while it moves it (src/runtime/traceback.go, unwinder.resolveInternal).
+func goRow(entry *cfi.Row, start, end uint64, depth int64) *cfi.Row {
+	back, _ := entry.Rule(entry.ReturnAddress)
+	if back.Kind != cfi.Offset && depth > 0 {
+		back = cfi.Rule{Kind: cfi.Offset, Offset: -depth - entry.CFA.Offset}
+	}
+	cfa := entry.CFA
+	cfa.Offset += depth
+	return &cfi.Row{
+		Start: start, End: end, CFA: cfa,
+		Rules:         []cfi.RegisterRule{{Column: entry.ReturnAddress, Rule: back}},
+		ReturnAddress: entry.ReturnAddress,
+	}
 }

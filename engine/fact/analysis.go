@@ -61,7 +61,7 @@ func Analyze(ctx context.Context, p *walk.Process) (a Analysis) {
 			continue
 		}
 		a.Accesses = append(a.Accesses, MemoryAccess{at, of.Size, of.IsRead, of.IsWrite, c.isGuardPage(at)})
-		if !isKnown && isSplit(at) {
+		if !isKnown && c.isSplit(at) {
 			address, isKnown = at, true
 		}
 	}
@@ -90,9 +90,9 @@ func (c *crash) bitFlips(address uint64) (list []BitFlip) {
 	if c.mayAccess(address) && c.mapped(address) {
 		return nil
 	}
-	first, last := 0, userBits
-	if isSplit(address) {
-		first, last = userBits+1, 63
+	first, last := uint32(0), min(c.userBits(), 63)
+	if c.isSplit(address) {
+		first, last = c.userBits()+1, 63
 	}
 	for bit := first; bit <= last; bit++ {
 		to := address ^ 1<<bit
@@ -132,7 +132,7 @@ const (
 )
 
 func (c *crash) bitFlip(from, to uint64) BitFlip {
-	f := BitFlip{Address: to, WasNonCanonical: isSplit(from), IsNull: to == 0, WasLow: to == 0 && from <= 2*nearRegister}
+	f := BitFlip{Address: to, WasNonCanonical: c.isSplit(from), IsNull: to == 0, WasLow: to == 0 && from <= 2*nearRegister}
 	for _, number := range c.thread.Registers.Numbers {
 		info, ok := c.machine.Register(number)
 		v, isKnown := c.register(number)

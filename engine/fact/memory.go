@@ -51,7 +51,7 @@ func (c *crash) accesses() string {
 		at, ok := c.effective(a)
 		switch {
 		case !ok:
-		case isSplit(at):
+		case c.isSplit(at):
 			return c.protection()
 		case at < nullEnd:
 			return "null pointer: " + c.whatDid(a, at)
@@ -66,9 +66,9 @@ func (c *crash) accesses() string {
 }
 
 // isSplit says whether an address is not canonical: its upper bits are not all equal.
-func isSplit(address uint64) bool {
-	top := address >> userBits
-	return top != 0 && top != 1<<(64-userBits)-1
+func (c *crash) isSplit(address uint64) bool {
+	top := address >> c.userBits()
+	return top != 0 && top != 1<<(64-c.userBits())-1
 }
 
 // isRefused says whether an access must have failed, as far as the target knows what was
@@ -90,12 +90,17 @@ func (c *crash) hasUnreadTarget() bool {
 	case c.instruction.RegisterBits == 64 && c.instruction.Kind != sdk.DivideInstruction:
 		to, ok = c.register(c.instruction.Register)
 	}
-	return ok && isSplit(to)
+	return ok && c.isSplit(to)
 }
 
 // userBits is how many bits the addresses of processes have where the kernel says no
-// address of a fault: of x86-64, whose bit 47 tells the kernel's.
-const userBits = 47
+// address of a fault; the next one tells the kernel's. 64 where it always says one.
+func (c *crash) userBits() uint32 {
+	if c.machine == nil || c.machine.CanonicalBits == 0 {
+		return 64
+	}
+	return c.machine.CanonicalBits - 1
+}
 
 // protection explains a SIGSEGV of which the kernel says no address: that of a general
 // protection fault (Intel SDM volume 3, 6.15, #GP). It is for an address that is not
@@ -113,7 +118,7 @@ func (c *crash) protection() string {
 		if !ok {
 			continue
 		}
-		if isSplit(at) {
+		if c.isSplit(at) {
 			return "address that is not canonical: " + c.whatDid(a, at) + c.unlikely(at, a)
 		}
 	}
@@ -124,12 +129,12 @@ func (c *crash) protection() string {
 		}
 	}
 	if c.instruction.Kind == sdk.ReturnInstruction {
-		if to, ok := c.returnsTo(); ok && to>>userBits != 0 {
+		if to, ok := c.returnsTo(); ok && to>>c.userBits() != 0 {
 			return fmt.Sprintf("return to %#x, which is not canonical: the return address was overwritten", to) + c.in() + c.unlikely(to, nil)
 		}
 	}
 	if r := c.instruction.Register; c.instruction.RegisterBits == 64 {
-		if to, ok := c.register(r); ok && to>>userBits != 0 {
+		if to, ok := c.register(r); ok && to>>c.userBits() != 0 {
 			return fmt.Sprintf("jump to %#x, which is not canonical, through %s", to, c.registerName(r)) + c.in() + c.unlikely(to, nil)
 		}
 	}

@@ -103,6 +103,9 @@ func (f *frame) find(reg uint64) (slot, error) {
 	if s, ok := f.held(reg); ok {
 		return s, nil
 	}
+	if reg == f.walker.machine.namedPC {
+		return slot{kind: slotValue, bits: f.pc}, nil
+	}
 	if f.base != nil {
 		return f.base.find(f.walker, reg)
 	}

@@ -257,7 +257,7 @@ func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read
 	buf := w.scan[:length]
 	n, _ := w.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
 	for at := uint64(0); at+word <= uint64(n); at += step {
-		pc := integer(buf[at:at+word], w.machine.Order)
+		pc := integer(buf[at:at+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
 		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsLoose() {
 			pcs, places = append(pcs, pc), append(places, from+at)
 		}

@@ -24,9 +24,8 @@ var errNoCode = errors.New("the PC is not in executable memory")
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
 	switch {
 	case errors.Is(err, errNoCode) && f.exact && f.callee == nil:
-		// A call through a bad pointer: the call pushed its return address, and
-		// not one instruction was executed since.
-		if caller, ok := w.returnAtSP(ctx, f); ok {
+		// A call through a bad pointer: not one instruction was executed since.
+		if caller, ok := w.byEntry(ctx, f); ok {
 			return caller, Stopped{}
 		}
 		f.forget()
@@ -85,6 +84,10 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 		stop.Reason = StopNoModule
 	}
 	f.forget()
+	if caller, ok := w.byLink(ctx, f); ok {
+		return caller, Stopped{}
+	}
+	f.forget()
 	caller, err := w.byFramePointer(ctx, f)
 	var none *code.NoRow
 	uncalled := errors.As(cause, &none) && none.IsUncalled
@@ -116,7 +119,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
-	sp, err := f.value(uint64(w.machine.Description.SP))
+	sp, err := w.stackFloor(f)
 	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
@@ -160,7 +163,7 @@ func (w *walker) isUnkept(address uint64) bool {
 // led to f: the first whose own caller is known to be one, else the first of whose
 // caller nothing is known.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
-	sp, err := f.value(uint64(w.machine.Description.SP))
+	sp, err := w.stackFloor(f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
 		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
 	}
@@ -218,26 +221,52 @@ func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, s
 	return v, err
 }
 
-// returnAtSP takes the word at the stack pointer as the return address, if it
-// follows a call that may have led to f, or is in code that is not here.
-func (w *walker) returnAtSP(ctx context.Context, f *frame) (*frame, bool) {
+// byEntry finds the caller of a function that has executed nothing, by the
+// architecture's rule, if what it has for a return address follows a call that may have
+// led to f, or is in code that is not here.
+func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
+	if w.machine.entrySource == nil {
+		return nil, false
+	}
+	f.source = w.machine.entrySource
+	caller, err := w.recover(f, f.source)
+	if err != nil || caller == nil {
+		return nil, false
+	}
+	sites, err := w.callSites(ctx, caller.pc)
+	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(caller.pc) {
+		return nil, false
+	}
+	may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f)
+	return caller, err == nil && may
+}
+
+// byLink finds the caller of the top frame where a call leaves the return address in a
+// register and f may have left it there. In a function that called another one the
+// register still leads behind that call.
+func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
+	if !w.machine.hasLink || !f.exact || f.callee != nil || f.module == nil || !f.module.Code.IsKnown() {
+		return nil, false
+	}
+	caller, ok := w.byEntry(ctx, f)
+	if !ok || caller.module == nil {
+		return nil, false
+	}
+	own := f.module.Code.BoundsAt(f.lookup)
+	if !own.IsKnown || caller.module == f.module && caller.lookup >= own.Start && caller.lookup < own.End {
+		return nil, false
+	}
+	return caller, true
+}
+
+// stackFloor is the stack pointer of f; where it does not follow from the guess that f
+// was found by, the address that the frame further in is known by.
+func (w *walker) stackFloor(f *frame) (uint64, error) {
 	sp, err := f.value(uint64(w.machine.Description.SP))
-	if err != nil {
-		return nil, false
+	if err != nil && w.machine.hasLink && f.callee != nil && f.callee.hasCFA {
+		return f.callee.cfa, nil
 	}
-	pc, err := w.word(sp, w.machine.Description.AddressBits)
-	if err != nil {
-		return nil, false
-	}
-	sites, err := w.callSites(ctx, pc)
-	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
-		return nil, false
-	}
-	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
-		return nil, false
-	}
-	// Nothing of the called code ran, so every register is as at the call.
-	return w.afterReturn(f, pc, sp+uint64(w.machine.Description.AddressBits+7)/8, w.machine.returnRow, cfi.SameValue), true
+	return sp, err
 }
 
 // afterReturn is the caller whose return address is pc, the word below sp, and

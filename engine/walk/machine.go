@@ -36,6 +36,12 @@ type machine struct {
 	record             recordShape
 	recordSource       *code.Row // the frame-pointer rule; nil where there is none
 	hasRecords         bool
+	entrySource        *code.Row // of a function that has executed nothing; nil where it is not known
+	// hasLink says that a call leaves its return address in a register.
+	hasLink bool
+	// namedPC is the PC where the return address is another register: the caller's is
+	// not what its rows say of that column. Else no register.
+	namedPC uint64
 }
 
 func newMachine(of *code.Machine) *machine {
@@ -52,25 +58,42 @@ func newMachine(of *code.Machine) *machine {
 		}
 	}
 	slices.SortFunc(m.general, func(a, b listedRegister) int { return cmp.Compare(a.number, b.number) })
-	m.returnRow = newReturnRow(d)
+	m.namedPC = uint64(sdk.NoRegister)
+	if row := d.Entry; row != nil {
+		m.entrySource = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(cfi.SameValue)}
+		back, _ := row.Rule(row.ReturnAddress)
+		m.hasLink = back.Kind != cfi.Offset
+		if d.PC != d.ReturnAddress {
+			m.namedPC = uint64(d.PC)
+		}
+	}
+	m.returnRow = m.newReturnRow()
 	if row := d.FramePointer; row != nil {
 		m.recordSource = &code.Row{Rules: row, By: code.ByFramePointer, Defaults: of.Defaults}
 	}
 	if m.record, m.hasRecords = newRecordShape(d); m.hasRecords {
 		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
-		m.recordRow = newReturnRow(d, cfi.RegisterRule{Column: uint64(d.FP), Rule: saved})
-		m.keptRow = newReturnRow(d, cfi.RegisterRule{Column: uint64(d.FP), Rule: cfi.Rule{Kind: cfi.SameValue}})
+		m.recordRow = m.newReturnRow(cfi.RegisterRule{Column: uint64(d.FP), Rule: saved})
+		m.keptRow = m.newReturnRow(cfi.RegisterRule{Column: uint64(d.FP), Rule: cfi.Rule{Kind: cfi.SameValue}})
 	}
 	return m
 }
 
-func newReturnRow(d *sdk.Description, more ...cfi.RegisterRule) *cfi.Row {
+// newReturnRow is the row of a frame whose return address is the word below an address,
+// which is where a return leaves the stack pointer if a call pushed that word. Where a
+// function stored it, it may be anywhere in the frame.
+func (m *machine) newReturnRow(more ...cfi.RegisterRule) *cfi.Row {
+	d := m.Description
 	back := cfi.Rule{Kind: cfi.Offset, Offset: -int64(d.AddressBits+7) / 8}
 	rules := append(more, cfi.RegisterRule{Column: uint64(d.PC), Rule: back})
 	if d.ReturnAddress != d.PC {
 		rules = append(rules, cfi.RegisterRule{Column: uint64(d.ReturnAddress), Rule: back})
 	}
-	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset}})
+	sp := cfi.Rule{Kind: cfi.ValOffset}
+	if m.hasLink {
+		sp.Kind = cfi.Undefined
+	}
+	rules = append(rules, cfi.RegisterRule{Column: uint64(d.SP), Rule: sp})
 	slices.SortFunc(rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
 	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
 }

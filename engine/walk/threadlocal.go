@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // This file finds thread-local storage. A thread has a block of it for each
@@ -25,18 +26,6 @@ import (
 
 // errNotAllocated says that a thread has no block of a module yet.
 var errNotAllocated = errors.New("it is not allocated in this thread yet")
-
-// tlsABI is thread-local storage as the ABI of an architecture has it. All here
-// are of variant II: the executable's block ends at the thread pointer, aligned,
-// and glibc's descriptor of the thread begins there.
-type tlsABI struct {
-	pointer uint64 // DWARF number of the register that holds the thread pointer
-}
-
-// tlsABIs are by ELF machine.
-var tlsABIs = map[uint16]tlsABI{
-	uint16(elf.EM_X86_64): {pointer: 58}, // fs.base, by the psABI's DWARF register numbers
-}
 
 // tlsField is where glibc has a member of a structure: the size of an element in
 // bits, and the offset in bytes. What it exports for debuggers has the count of
@@ -57,7 +46,7 @@ type tlsLayout struct {
 	moduleSince  tlsField // of a module in a list: the generation that it came with
 	moduleMap    tlsField // of a module in a list: its link_map
 	mapID        tlsField // of a link_map: the module ID
-	mapDistance  tlsField // of a link_map: the distance below the thread pointer
+	mapDistance  tlsField // of a link_map: the distance from the thread pointer
 	loaderGlobal uint64   // where _rtld_global is
 }
 
@@ -88,12 +77,23 @@ const (
 	maxTLSElement = 1 << 16
 )
 
-// The distances of a link_map that are none: nothing has been decided, or the
-// blocks are allocated on demand.
-const (
-	noTLSDistance    = 0
-	forcedTLSDynamic = ^uint64(0)
-)
+// fixedBlock is the block at a distance from the thread pointer that a link_map has.
+// Two distances are none: nothing has been decided, or the blocks are allocated on
+// demand. They are 0 and -1; where no thread control block keeps 0 from being a
+// distance, they are -1 and -2 (glibc's NO_TLS_OFFSET).
+func fixedBlock(abi *sdk.ThreadLocal, pointer, distance uint64) (uint64, error) {
+	none := uint64(0)
+	if abi.Variant == sdk.ThreadLocalVariantI && abi.TCBAbove == 0 {
+		none = ^uint64(0)
+	}
+	switch {
+	case distance == none || distance == none-1:
+		return 0, errNotAllocated
+	case abi.Variant == sdk.ThreadLocalVariantI:
+		return pointer + distance, nil
+	}
+	return pointer - distance, nil
+}
 
 // linkMapDynamic is which word of a link_map is l_ld (link.h).
 const linkMapDynamic = 2
@@ -129,8 +129,8 @@ func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
 	if m.Object == nil {
 		return 0, errors.New(m.Problem)
 	}
-	abi, ok := tlsABIs[m.Object.Machine()]
-	if !ok || m.Arch != w.thread.Arch {
+	abi := w.machine.Description.ThreadLocal
+	if abi == nil || m.Arch != w.thread.Arch {
 		return 0, fmt.Errorf("%s, in a thread of %s: %w", object.DescribeMachine(m.Object.Machine()), w.thread.Arch, locexpr.ErrNoContext)
 	}
 	segment := programOf(m.Object, elf.PT_TLS)
@@ -140,7 +140,7 @@ func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
 	if offset > segment.MemSize {
 		return 0, fmt.Errorf("offset %#x, its segment PT_TLS has %#x bytes", offset, segment.MemSize)
 	}
-	pointer, err := w.liveRegister(abi.pointer)
+	pointer, err := w.liveRegister(uint64(abi.Pointer))
 	if err != nil {
 		return 0, fmt.Errorf("thread pointer: %w", err)
 	}
@@ -154,15 +154,18 @@ func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
 	if !isExecutable(m.Object) {
 		return 0, err
 	}
-	return executableBlock(segment, pointer)
+	return executableBlock(abi, segment, pointer)
 }
 
 // executableBlock is the block of the executable, whose code has the distances
 // of its variables from the thread pointer in it.
-func executableBlock(segment *object.Program, pointer uint64) (uint64, error) {
+func executableBlock(abi *sdk.ThreadLocal, segment *object.Program, pointer uint64) (uint64, error) {
 	align := max(segment.Align, 1)
 	if align&(align-1) != 0 || segment.Address&(align-1) != 0 || segment.MemSize > -align {
 		return 0, fmt.Errorf("its segment PT_TLS has %#x bytes at address %#x, with alignment %#x", segment.MemSize, segment.Address, segment.Align)
+	}
+	if abi.Variant == sdk.ThreadLocalVariantI {
+		return pointer + (uint64(abi.TCBAbove)+align-1)&-align, nil
 	}
 	return pointer - (segment.MemSize+align-1)&-align, nil
 }
@@ -196,7 +199,13 @@ func (w *walker) listedBlock(m *target.Module, pointer uint64) (uint64, error) {
 // blockOf is the block of a module in the list.
 func (w *walker) blockOf(mod *tlsModule, pointer uint64) (uint64, error) {
 	l := &w.process.tls.layout
-	vector, err := w.member(pointer, l.threadDTV, 0)
+	abi := w.machine.Description.ThreadLocal
+	at, field := pointer, l.threadDTV
+	if abi.Variant == sdk.ThreadLocalVariantI {
+		// The thread control block begins with it, and glibc's descriptor lies below.
+		at, field = pointer-uint64(abi.TCBBelow), tlsField{bits: w.machine.Description.AddressBits}
+	}
+	vector, err := w.member(at, field, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -216,10 +225,7 @@ func (w *walker) blockOf(mod *tlsModule, pointer uint64) (uint64, error) {
 			return block, nil
 		}
 	}
-	if mod.distance == noTLSDistance || mod.distance == forcedTLSDynamic {
-		return 0, errNotAllocated
-	}
-	return pointer - mod.distance, nil
+	return fixedBlock(abi, pointer, mod.distance)
 }
 
 // at is the address of an element of a member.
