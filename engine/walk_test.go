@@ -57,6 +57,13 @@ func toyDescription(fp *cfi.Row) *sdk.Description {
 			{Column: toySP, Rule: cfi.Rule{Kind: cfi.ValOffset}},
 			{Column: toyFP, Rule: cfi.Rule{Kind: cfi.SameValue}},
 		},
+		Entry: &cfi.Row{ // a call pushes its return address
+			CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: toySP, Offset: 8},
+			Rules: []cfi.RegisterRule{
+				{Column: toySP, Rule: cfi.Rule{Kind: cfi.ValOffset}}, {Column: toyPC, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}},
+			},
+			ReturnAddress: toyPC,
+		},
 		FramePointer: fp, CallDistance: 1, MaxInstruction: 1, StackAlign: 8,
 	}
 }
