@@ -94,6 +94,10 @@ func description() *sdk.Description {
 		RegisterSets: []sdk.RegisterSet{{Owner: "CORE", Type: 1, Fields: []sdk.RegisterField{{Offset: 8, Size: 4, Register: 2}, {Offset: 12, Size: 4, Register: 3}}}},
 		PC:           3, SP: 2, FP: 1, ReturnAddress: 3,
 		DefaultRules: []cfi.RegisterRule{{Column: 2, Rule: cfi.Rule{Kind: cfi.ValOffset}}},
+		Entry: &cfi.Row{
+			CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 2, Offset: 4}, ReturnAddress: 3,
+			Rules: []cfi.RegisterRule{{Column: 3, Rule: cfi.Rule{Kind: cfi.Offset, Offset: -4}}},
+		},
 		CallDistance: 1, MaxInstruction: 4, StackAlign: 4,
 	}
 }
