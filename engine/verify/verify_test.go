@@ -73,7 +73,9 @@ type misbehaviour struct {
 	change       func(*verify.Options)
 }
 
-func quick(o *verify.Options) { o.StartDeadline, o.CallDeadline = 300*time.Millisecond, 200*time.Millisecond }
+func quick(o *verify.Options) {
+	o.StartDeadline, o.CallDeadline = 300*time.Millisecond, 200*time.Millisecond
+}
 
 var misbehaviours = []misbehaviour{
 	{fault: "exits", check: "start", detail: "exited with status 3 before it was ready; its standard error: libmychip.so.3 is missing", fix: "It runs confined"},
@@ -175,4 +177,54 @@ func text(r *verify.Report) string {
 		b.WriteString(f.Check + ": " + string(f.Severity) + ": " + f.Detail + "\n    " + f.Fix + "\n")
 	}
 	return b.String()
+}
+
+// stateOf is a copy of the example's core with what its stacks are said to be.
+func stateOf(t *testing.T, expected string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"server", "server.core"} {
+		b, err := os.ReadFile(filepath.Join("../../examples/crash", name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "server.core")
+	if expected != "" {
+		if err := os.WriteFile(path+".expected.json", []byte(expected), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestRecordedStatesAreWalked(t *testing.T) {
+	plugin := filepath.Join(t.TempDir(), "unwindd-arch-x86_64")
+	oracle.With{Dir: "../.."}.Run(t, "go", "build", "-o", plugin, "./plugins/x86_64/unwindd-arch-x86_64")
+	for _, c := range []struct{ name, expected, want string }{
+		{"right", `{"target":{"kind":"elf-core"}}`, ""},
+		{"another value", `{"target":{"kind":"minidump"}}`, `target.kind is "elf-core", expected "minidump"`},
+		{"no threads", `{"threads":[]}`, "entries, expected 0"},
+		{"another form", `{"threads":{}}`, "threads is ["},
+		{"a member that is not there", `{"threads":[{"frames":[{"pc":"0x1"}]}]}`, "threads[0].frames[0].pc is "},
+		{"no JSON", `{`, "unexpected EOF"},
+		{"no file", ``, "there is no such file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := stateOf(t, c.expected)
+			r := examine(t, verify.Options{Path: plugin, States: []string{path}, Grace: 5 * time.Second})
+			found := ""
+			for _, f := range r.Findings {
+				if f.Check == "states" {
+					found += f.Detail
+				}
+			}
+			if r.Passed != (c.want == "") || (c.want == "") != (found == "") || !strings.Contains(found, c.want) {
+				t.Errorf("%v, found %q, expected %q", r.Passed, found, c.want)
+			}
+		})
+	}
 }
