@@ -34,6 +34,7 @@ type globals struct {
 	output    string
 	verbose   bool
 	logs      bool // verbose twice
+	pluginLog string
 	pluginDir []string
 	config    string
 	inProcess bool
@@ -61,6 +62,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&g.output, "output", "o", "", "write to `FILE` instead of standard output; - is standard output")
 	f.VarPF(&verbosity{g}, "verbose", "v", "say more: what was looked for and where; given twice: also what plugins log").NoOptDefVal = "true"
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
+	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
 	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
 }
@@ -122,6 +124,10 @@ func (g *globals) plugins() (plugin.Options, error) {
 	}
 	level := hclog.Off
 	switch {
+	case g.pluginLog != "":
+		if level = hclog.LevelFromString(g.pluginLog); level == hclog.NoLevel {
+			return plugin.Options{}, usageError{fmt.Errorf("--plugin-log %s: expected trace, debug, info, warn or error", g.pluginLog)}
+		}
 	case g.logs:
 		level = hclog.Trace
 	case g.verbose:

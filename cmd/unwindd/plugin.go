@@ -40,6 +40,7 @@ func newPlugin(g *globals) *cobra.Command {
 			RunE:    func(_ *cobra.Command, args []string) error { return g.pluginInfo(args[0]) },
 		},
 		newPluginVerify(g),
+		newPluginCall(g),
 		&cobra.Command{
 			Use:   "serve NAME",
 			Short: "Be the plugin of a bundled architecture (unwindd starts this itself)",

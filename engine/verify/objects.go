@@ -153,5 +153,8 @@ func (v *verifier) engineOf(o *archtest.Object) sdk.Engine {
 	if v.desc.NoEngine {
 		return nil
 	}
-	return objectEngine{object: o}
+	return EngineOf(o)
 }
+
+// EngineOf is the engine of a call about a code object: there is nothing else to read.
+func EngineOf(o *archtest.Object) sdk.Engine { return objectEngine{object: o} }
