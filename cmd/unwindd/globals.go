@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -24,6 +25,7 @@ import (
 // as their plugin, so that one file is a whole installation.
 var bundled = []plugin.Bundled{
 	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
+	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
 	{Name: "visa", New: visa.New, Description: visa.Description},
 }
