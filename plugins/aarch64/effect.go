@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+// This file decodes what instructions do to frames: by the bits of their words (Arm
+// Architecture Reference Manual for A-profile, C4.1), in a table.
+
+// Registers as instructions number them. 31 is sp or the zero register, as the
+// instruction says.
+const (
+	gprX29   = 29
+	gprX30   = 30
+	gprSP    = 31
+	gprCount = 32
+	gprNone  = 0xff
+)
+
+type effectKind uint8
+
+const (
+	effectOther  effectKind = iota
+	effectMove              // dst = src + imm
+	effectSum               // dst = src + sign*index
+	effectSet               // dst = imm
+	effectInsert            // dst's 16 bits at shift become imm
+	effectAccess            // loads or stores first and second at base
+	effectSign              // x30 is signed
+	effectAuth              // x30 is authenticated, or stripped
+	effectCall              // those from here on may leave the straight line
+	effectBranch            // to target, or on
+	effectJump              // to target where direct
+	effectReturn            //
+	effectStop              // nothing is executed behind it
+)
+
+// An effect is what an instruction does.
+type effect struct {
+	kind     effectKind
+	dst, src uint8
+	index    uint8
+	sign     int8
+	shift    uint8
+	imm      int64
+	direct   bool
+	signed   bool  // the return authenticates x30
+	target   int64 // of direct branches, from the instruction
+	clobbers uint32
+	vectors  uint32 // vector registers that are written
+
+	isLoad, isVector, isPair bool
+	first, second            uint8
+	size                     uint8 // of each register, bytes
+	writeback                writeback
+}
+
+// writeback says when the offset is added to the base register.
+type writeback uint8
+
+const (
+	offsetOnly writeback = iota
+	postIndex
+	preIndex
+	noOffset // the address is not base plus a constant
+)
+
+// A decoding is how the words w with w & mask == value are read.
+type decoding struct {
+	mask, value uint32
+	read        func(w uint32, e *effect)
+}
+
+// decodings are tried in order; the first that fits counts.
+var decodings = []decoding{
+	{0xffff0000, 0x00000000, stops},         // UDF
+	{0x7c000000, 0x14000000, branch},        // B, BL
+	{0xff000000, 0x54000000, branch19},      // B.cond, BC.cond
+	{0x7e000000, 0x34000000, branch19},      // CBZ, CBNZ
+	{0x7e000000, 0x36000000, branch14},      // TBZ, TBNZ
+	{0x7e000000, 0x74000000, branch9},       // CBcc
+	{0xfe000000, 0xd6000000, indirect},      // BR, BLR, RET, ERET and the authenticated ones
+	{0xfffff01f, 0xd503201f, hint},          // hints, among them PACIASP and AUTIASP
+	{0xff200000, 0xd4200000, stops},         // BRK
+	{0xffe00000, 0xd4400000, stops},         // HLT
+	{0xffe0001f, 0xd4000001, systemCall},    // SVC
+	{0xfff00000, 0xd5300000, general},       // MRS
+	{0xfff80000, 0xd5280000, general},       // SYSL
+	{0xff000000, 0xd5000000, nothing},       // the rest of the system instructions
+	{0x1f800000, 0x11000000, addImmediate},  // ADD, SUB (immediate)
+	{0x1f800000, 0x11800000, generalOrSP},   // ADDG, SUBG
+	{0x1f800000, 0x12000000, logical},       // AND, ORR, EOR, ANDS (immediate)
+	{0x1f800000, 0x12800000, moveWide},      // MOVN, MOVZ, MOVK
+	{0x1c000000, 0x10000000, general},       // ADR, ADRP, bit fields, EXTR
+	{0xffe0ffe0, 0xaa0003e0, moveRegister},  // MOV (register)
+	{0xffe0f000, 0x8b206000, sumRegister},   // ADD (extended register), UXTX
+	{0xffe0f000, 0xcb206000, sumRegister},   // SUB (extended register), UXTX
+	{0x3fe00000, 0x0b200000, generalOrSP},   // ADD, SUB (extended register)
+	{0x1fe00000, 0x1a400000, nothing},       // CCMN, CCMP
+	{0x0e000000, 0x0a000000, general},       // data processing (register)
+	{0x3a000000, 0x28000000, pair},          // LDP, STP
+	{0x3b000000, 0x39000000, singleScaled},  // LDR, STR (unsigned offset)
+	{0x3b200c00, 0x38200800, singleIndexed}, // LDR, STR (register)
+	{0x3b200c00, 0x38200000, atomic},        // atomic operations
+	{0x3b200400, 0x38200400, atomic},        // LDRAA, LDRAB
+	{0x3b200000, 0x38000000, singleOffset},  // LDUR, LDR (immediate), LDTR
+	{0x3b000000, 0x18000000, literal},       // LDR (literal)
+	{0xbf000000, 0x99000000, tagsOrCopies},  // tags, memory copies, LDAPUR
+	{0x3f000000, 0x19000000, tagsOrCopies},  //
+	{0x3f000000, 0x08000000, exclusive},     // LDXR, STXR, CAS
+	{0xbe000000, 0x0c000000, structure},     // LD1 to ST4
+	{0xffa0f800, 0x04205000, generalOrSP},   // ADDVL, ADDSVL, ADDPL, ADDSPL
+	{0x1e000000, 0x04000000, vectorAndGeneral},
+	{0x1e000000, 0x00000000, vectorAndGeneral}, // SME
+	{0x0e000000, 0x0e000000, floating},
+}
+
+// readEffect decodes a word. ok is false for one that no table knows.
+func readEffect(w uint32) (e effect, ok bool) {
+	e.dst, e.src, e.index = gprNone, gprNone, gprNone
+	e.first, e.second = gprNone, gprNone
+	for i := range decodings {
+		if d := &decodings[i]; w&d.mask == d.value {
+			d.read(w, &e)
+			return e, true
+		}
+	}
+	return e, false
+}
+
+func nothing(uint32, *effect) {}
+
+func stops(_ uint32, e *effect) { e.kind = effectStop }
+
+func rd(w uint32) uint8  { return uint8(w & 31) }
+func rn(w uint32) uint8  { return uint8(w >> 5 & 31) }
+func rt2(w uint32) uint8 { return uint8(w >> 10 & 31) }
+func rm(w uint32) uint8  { return uint8(w >> 16 & 31) }
+
+// signed is the number in count bits of w from bit at on.
+func signed(w uint32, at, count uint) int64 {
+	return int64(int32(w<<(32-at-count))) >> (32 - count)
+}
+
+// general writes register Rd, which is not sp.
+func general(w uint32, e *effect) { e.writes(rd(w)) }
+
+// writes notes that a register becomes something unknown; 31 is the zero register.
+func (e *effect) writes(r uint8) {
+	if r != gprSP {
+		e.clobbers |= 1 << r
+	}
+}
+
+// generalOrSP writes register Rd, which may be sp.
+func generalOrSP(w uint32, e *effect) { e.clobbers |= 1 << rd(w) }
+
+func branch(w uint32, e *effect) {
+	e.kind, e.direct, e.target = effectJump, true, 4*signed(w, 0, 26)
+	if w>>31 != 0 {
+		e.kind = effectCall
+	}
+}
+
+func branch19(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 19)) }
+func branch14(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 14)) }
+func branch9(w uint32, e *effect)  { e.branchTo(4 * signed(w, 5, 9)) }
+
+func (e *effect) branchTo(target int64) {
+	e.kind, e.direct, e.target = effectBranch, true, target
+}
+
+func indirect(w uint32, e *effect) {
+	switch w >> 21 & 7 { // bit 24 says that a modifier is a register
+	case 0:
+		e.kind, e.dst = effectJump, rn(w)
+	case 1:
+		e.kind, e.dst = effectCall, rn(w)
+	case 2:
+		e.kind, e.dst, e.signed = effectReturn, rn(w), w>>11&1 != 0
+		if e.signed {
+			e.dst = gprX30
+		}
+	default:
+		e.kind = effectStop // ERET, DRPS
+	}
+}
+
+// hint reads CRm:op2.
+func hint(w uint32, e *effect) {
+	switch w >> 5 & 0x7f {
+	case 24, 25, 26, 27: // PACIAZ, PACIASP, PACIBZ, PACIBSP
+		e.kind = effectSign
+	case 7, 28, 29, 30, 31: // XPACLRI, AUTIAZ, AUTIASP, AUTIBZ, AUTIBSP
+		e.kind = effectAuth
+	case 8, 10, 12, 14: // PACIA1716 and others
+		e.writes(17)
+	}
+}
+
+func systemCall(_ uint32, e *effect) { e.writes(0) }
+
+func addImmediate(w uint32, e *effect) {
+	if w>>31 == 0 || w>>29&1 != 0 { // of 32 bits, or one that sets flags
+		if w>>29&1 != 0 {
+			e.writes(rd(w))
+		} else {
+			generalOrSP(w, e)
+		}
+		return
+	}
+	e.kind, e.dst, e.src = effectMove, rd(w), rn(w)
+	e.imm = int64(w >> 10 & 0xfff << (12 * (w >> 22 & 1)))
+	if w>>30&1 != 0 {
+		e.imm = -e.imm
+	}
+}
+
+func logical(w uint32, e *effect) {
+	if w>>29&3 == 3 {
+		e.writes(rd(w))
+		return
+	}
+	generalOrSP(w, e)
+}
+
+func moveWide(w uint32, e *effect) {
+	opc, shift := w>>29&3, 16*(w>>21&3)
+	imm := int64(w>>5&0xffff) << shift
+	if rd(w) == gprSP {
+		return
+	}
+	e.dst, e.shift = rd(w), uint8(shift) //nolint:gosec // at most 48
+	switch {
+	case opc == 2:
+		e.kind, e.imm = effectSet, imm
+	case opc == 0 && w>>31 != 0:
+		e.kind, e.imm = effectSet, ^imm
+	case opc == 0:
+		e.kind, e.imm = effectSet, int64(uint32(^imm)) //nolint:gosec // the lower 32 bits
+	case opc == 3:
+		e.kind, e.imm = effectInsert, imm
+	default:
+		e.writes(rd(w))
+	}
+}
+
+func moveRegister(w uint32, e *effect) {
+	switch {
+	case rd(w) == gprSP:
+	case rm(w) == gprSP: // the zero register
+		e.kind, e.dst = effectSet, rd(w)
+	default:
+		e.kind, e.dst, e.src = effectMove, rd(w), rm(w)
+	}
+}
+
+func sumRegister(w uint32, e *effect) {
+	if rm(w) == gprSP || w>>10&7 > 4 {
+		generalOrSP(w, e)
+		return
+	}
+	e.kind, e.dst, e.src, e.index, e.sign, e.shift = effectSum, rd(w), rn(w), rm(w), 1, uint8(w>>10&7)
+	if w>>30&1 != 0 {
+		e.sign = -1
+	}
+}
+
+func pair(w uint32, e *effect) {
+	opc, isVector, isLoad := w>>30, w>>26&1 != 0, w>>22&1 != 0
+	size := uint8(4 << (opc >> 1))
+	switch {
+	case isVector:
+		size = uint8(4 << opc)
+	case opc == 1 && !isLoad: // STGP: two registers of 8 bytes, the offset counts 16
+		size = 8
+	}
+	scale := int64(size)
+	if !isVector && opc == 1 && !isLoad {
+		scale = 16
+	}
+	e.access(isLoad, isVector, size, w)
+	e.isPair, e.second, e.imm = true, rt2(w), signed(w, 15, 7)*scale
+	e.writeback = [...]writeback{offsetOnly, postIndex, offsetOnly, preIndex}[w>>23&3]
+	if isLoad && !isVector && size != 8 {
+		e.writes(rt2(w))
+	}
+	if isLoad && isVector {
+		e.vectors |= 1 << rt2(w)
+	}
+}
+
+// access begins a load or store of Rt at Rn.
+func (e *effect) access(isLoad, isVector bool, size uint8, w uint32) {
+	e.kind, e.isLoad, e.isVector, e.size = effectAccess, isLoad, isVector, size
+	e.first, e.src = rd(w), rn(w)
+	if isLoad && !isVector && size != 8 {
+		e.writes(rd(w))
+	}
+	if isLoad && isVector {
+		e.vectors |= 1 << rd(w)
+	}
+}
+
+// single reads size, V and opc of an access of one register; ok is false for a
+// prefetch.
+func single(w uint32, e *effect) (ok bool) {
+	size, opc := w>>30, w>>22&3
+	if w>>26&1 != 0 {
+		e.access(opc&1 != 0, true, uint8(1<<(size|opc>>1<<2)), w)
+		return true
+	}
+	if size == 3 && opc == 2 {
+		return false
+	}
+	e.access(opc != 0, false, uint8(1<<size), w)
+	if opc > 1 && size != 3 { // a load that extends a sign
+		e.writes(rd(w))
+	}
+	return true
+}
+
+func singleScaled(w uint32, e *effect) {
+	if single(w, e) {
+		e.imm = int64(w>>10&0xfff) * int64(e.size)
+	}
+}
+
+func singleOffset(w uint32, e *effect) {
+	if single(w, e) {
+		e.imm = signed(w, 12, 9)
+		e.writeback = [...]writeback{offsetOnly, postIndex, offsetOnly, preIndex}[w>>10&3]
+	}
+}
+
+func singleIndexed(w uint32, e *effect) {
+	if single(w, e) {
+		e.writeback = noOffset
+	}
+}
+
+// atomic operations load Rt; LDRAA may change Rn.
+func atomic(w uint32, e *effect) {
+	if w>>26&1 != 0 {
+		e.vectors |= 1 << rd(w)
+		return
+	}
+	e.writes(rd(w))
+	e.writes(rm(w)) // of LDRAA, bits of an offset
+	if w>>10&3 == 3 {
+		e.clobbers |= 1 << rn(w)
+	}
+}
+
+func literal(w uint32, e *effect) {
+	if w>>26&1 != 0 {
+		e.vectors |= 1 << rd(w)
+		return
+	}
+	e.writes(rd(w))
+}
+
+// tagsOrCopies may change Rn, Rt and Rm.
+func tagsOrCopies(w uint32, e *effect) {
+	e.writes(rd(w))
+	e.vectors |= 1 << rd(w)
+	if w>>10&3 != 0 && !(w>>24 == 0xd9 && w>>10&3 == 2) {
+		e.clobbers |= 1 << rn(w)
+		e.writes(rm(w))
+	}
+}
+
+func exclusive(w uint32, e *effect) {
+	e.writes(rd(w))
+	e.writes(rt2(w))
+	e.writes(rm(w))
+	if rm(w) < 30 {
+		e.writes(rm(w) + 1) // of pairs
+	}
+	if rd(w) < 30 {
+		e.writes(rd(w) + 1)
+	}
+}
+
+// structure accesses up to four vector registers.
+func structure(w uint32, e *effect) {
+	if w>>22&1 != 0 {
+		for i := range uint8(4) {
+			e.vectors |= 1 << ((rd(w) + i) & 31)
+		}
+	}
+	if w>>23&1 != 0 {
+		e.clobbers |= 1 << rn(w)
+	}
+}
+
+// vectorAndGeneral may write a vector or general register; SVE and SME have both.
+func vectorAndGeneral(w uint32, e *effect) {
+	e.writes(rd(w))
+	for i := range uint8(4) {
+		e.vectors |= 1 << ((rd(w) + i) & 31)
+	}
+}
+
+// floating instructions write a vector register but for conversions to integers and
+// moves of elements.
+func floating(w uint32, e *effect) {
+	switch {
+	case w&0x5f20fc00 == 0x1e200000 && w>>16&7&^1 != 2 && w>>16&7 != 7, // FCVT* and FMOV to a general register
+		w&0x5f200000 == 0x1e000000,                             // fixed point
+		w&0xbfe0fc00 == 0x0e003c00, w&0xbfe0fc00 == 0x0e002c00, // UMOV, SMOV
+		w&0x9fe0e400 == 0x0e002400: // the same, whatever the element
+		e.writes(rd(w))
+	}
+	e.vectors |= 1 << rd(w)
+}
