@@ -38,6 +38,9 @@ MACHINES = {3: "i386", 62: "x86_64", 183: "aarch64", 224: "amdgpu", 243: "riscv6
 
 # gdb's names of registers that are called otherwise in a snapshot.
 X86_NAMES = {"eflags": "rflags", "fctrl": "fcw", "fstat": "fsw", "fs_base": "fs.base", "gs_base": "gs.base"}
+RISCV_NAMES = {"fp": "s0"}
+# Registers of RISC-V that are those of the machine, or pieces of fcsr.
+RISCV_LEFT_OUT = re.compile(r"(fflags|frm|cycle|time|instret|priv|csr\d+)$")
 # Registers of x86-64 that are no value of their own, or that nobody unwinds by.
 X86_LEFT_OUT = re.compile(r"(ftag|fi(seg|off)|fo(seg|off)|fop|[xyz]mm\d+|bnd.*|pkru|orig_rax|ymm\d+h|st\d)$")
 X86_MORE = ["fs_base", "gs_base"]
@@ -437,15 +440,18 @@ def registers(frame, arch):
     """The registers of the top frame, as a snapshot writes them."""
     out = {}
     names = [r.name for r in frame.architecture().registers() if r.name]
+    renamed = {"x86_64": X86_NAMES, "riscv64": RISCV_NAMES}.get(arch, {})
     if arch == "x86_64":
         names = [n for n in names if not X86_LEFT_OUT.match(n)] + X86_MORE
+    elif arch == "riscv64":
+        names = [n for n in names if not RISCV_LEFT_OUT.match(n)]
     for name in names:
         value = read_register(frame, name)
         if value is None:
             continue
         text = register_text(value)
         if text is not None:
-            out[X86_NAMES.get(name, name) if arch == "x86_64" else name] = text
+            out[renamed.get(name, name)] = text
     if arch == "x86_64":
         for i in range(32):
             for name in ("zmm%d", "ymm%d", "xmm%d"):

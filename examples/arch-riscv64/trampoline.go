@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package riscv64
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// trampoline is the code that a signal handler returns to: li a7, 139; ecall. The number
+// is that of the system call rt_sigreturn. It lies in the vDSO.
+var trampoline = []byte{0x93, 0x08, 0xb0, 0x08, 0x73, 0x00, 0x00, 0x00}
+
+// The kernel puts a struct rt_sigframe on the stack (arch/riscv/kernel/signal.c of
+// Linux): a siginfo of 128 bytes and a ucontext, whose uc_mcontext begins at byte 176
+// with the PC, x1 to x31 and then f0 to f31.
+const (
+	savedPC    = 128 + 176
+	savedSP    = savedPC + 8*2
+	savedFloat = savedPC + 8*32
+)
+
+// FrameRules knows the code of the signal trampoline, which has no rows of its own.
+func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
+	for i := range req.Functions {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		answer.Functions[i] = frameRules(&req.Functions[i])
+	}
+	return answer, nil
+}
+
+func frameRules(r *sdk.CodeRange) sdk.FrameRules {
+	if r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)) {
+		return sdk.FrameRules{Reason: "the PC is not in the code"}
+	}
+	if row, ok := trampolineRow(r); ok {
+		return sdk.FrameRules{Rows: []cfi.Row{row}, Trampoline: true}
+	}
+	return sdk.FrameRules{Reason: "the code is not that of a signal trampoline, and no other code is read"}
+}
+
+// trampolineRow is the row of a signal trampoline at the PC. Its address is a handler's
+// return address although nothing called: a PC that is not exact is the byte before it,
+// and the row then begins there. A thread that is in the system call may stand behind
+// the last instruction.
+func trampolineRow(r *sdk.CodeRange) (cfi.Row, bool) {
+	at := int(r.PC - r.Start)
+	for start := max(0, at-len(trampoline)); start <= at+1 && start < len(r.Code); start++ {
+		end := start + len(trampoline)
+		if !bytes.HasPrefix(r.Code[start:], trampoline) || r.Exact && start > at || !r.Exact && end <= at {
+			continue
+		}
+		row := sigframeRow()
+		row.Start, row.End = r.Start+uint64(min(start, at)), r.Start+uint64(max(end, at+1))
+		return row, true
+	}
+	return cfi.Row{}, false
+}
+
+// sigframeRow finds what a signal interrupted by the registers that the kernel saved.
+// What was interrupted may be about to execute its first instruction, with its own
+// return address in ra: so its PC has a column of its own.
+func sigframeRow() cfi.Row {
+	row := cfi.Row{
+		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(sp, savedSP, true)},
+		ReturnAddress: uint64(pc),
+		SignalFrame:   true,
+	}
+	at := func(register uint32, offset int64) {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register),
+			Rule: cfi.Rule{Kind: cfi.Expression, Expr: expression(sp, offset, false)}})
+	}
+	for r := ra; r < 32; r++ {
+		at(r, savedPC+8*int64(r))
+	}
+	for r := f0; r < f0+32; r++ {
+		at(r, savedFloat+8*int64(r-f0))
+	}
+	at(pc, savedPC)
+	return row
+}
+
+// expression is the address at a register plus an offset, or the word that is there.
+func expression(register uint32, offset int64, isWord bool) []byte {
+	text := fmt.Sprintf("breg%d %d", register, offset)
+	if isWord {
+		text += "; deref"
+	}
+	expr, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
+	if err != nil {
+		panic(err) // no text is from outside
+	}
+	return expr
+}
