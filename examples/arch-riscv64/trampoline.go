@@ -4,7 +4,6 @@ package riscv64
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -24,28 +23,6 @@ const (
 	savedSP    = savedPC + 8*2
 	savedFloat = savedPC + 8*32
 )
-
-// FrameRules knows the code of the signal trampoline, which has no rows of its own.
-func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
-	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
-	for i := range req.Functions {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		answer.Functions[i] = frameRules(&req.Functions[i])
-	}
-	return answer, nil
-}
-
-func frameRules(r *sdk.CodeRange) sdk.FrameRules {
-	if r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)) {
-		return sdk.FrameRules{Reason: "the PC is not in the code"}
-	}
-	if row, ok := trampolineRow(r); ok {
-		return sdk.FrameRules{Rows: []cfi.Row{row}, Trampoline: true}
-	}
-	return sdk.FrameRules{Reason: "the code is not that of a signal trampoline, and no other code is read"}
-}
 
 // trampolineRow is the row of a signal trampoline at the PC. Its address is a handler's
 // return address although nothing called: a PC that is not exact is the byte before it,

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package riscv64
+
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// A value is what is known of a register: what a register held when the function began,
+// plus an offset, or a number.
+type value struct {
+	kind valueKind
+	base uint32 // of atEntry: the register
+	off  int64
+}
+
+type valueKind uint8
+
+const (
+	unknown valueKind = iota
+	atEntry
+	constant
+)
+
+// plus adds n to a value. Frames are smaller than maxOffset.
+func (v value) plus(n int64) value {
+	const maxOffset = 1 << 40
+	if v.off += n; v.kind == unknown || v.off > maxOffset || v.off < -maxOffset {
+		return value{}
+	}
+	return v
+}
+
+// A slot is 8 bytes of the function's frame, off from the stack pointer that it began with.
+type slot struct {
+	off int64
+	v   value
+}
+
+// maxSlots bounds the slots of a state: there are 25 registers to save.
+const maxSlots = 64
+
+// A state is what is known before an instruction.
+type state struct {
+	registers [64]value
+	slots     []slot // sorted; never changed, only replaced
+}
+
+func entryState() *state {
+	s := &state{}
+	for r := range s.registers {
+		s.registers[r] = value{kind: atEntry, base: uint32(r)}
+	}
+	s.registers[zero] = value{kind: constant}
+	return s
+}
+
+func (s *state) isEqual(o *state) bool {
+	return s.registers == o.registers && slices.Equal(s.slots, o.slots)
+}
+
+// join keeps what both states say.
+func (s *state) join(o *state) *state {
+	both := *s
+	for r := range both.registers {
+		if s.registers[r] != o.registers[r] {
+			both.registers[r] = value{}
+		}
+	}
+	both.slots = nil
+	for _, x := range s.slots {
+		if slices.Contains(o.slots, x) {
+			both.slots = append(both.slots, x)
+		}
+	}
+	return &both
+}
+
+// place is where rs1 + imm is in the frame.
+func (s *state) place(in *instruction) (off int64, ok bool) {
+	v := s.registers[in.rs1].plus(in.imm)
+	return v.off, v.kind == atEntry && v.base == sp
+}
+
+// step changes a state by an instruction. What is stored at an address that is not known
+// is taken not to be where registers are saved.
+func (s *state) step(in *instruction) {
+	var v value
+	switch in.effect {
+	case store:
+		s.store(in)
+		return
+	case branch, jump, jumpTo, stop:
+		return
+	case call:
+		for r := range uint32(len(s.registers)) {
+			if !isPreserved(r) && r != sp {
+				s.registers[r] = value{}
+			}
+		}
+		return
+	case add:
+		a, b := s.registers[in.rs1], s.registers[in.rs2]
+		if a.kind == constant {
+			a, b = b, a
+		}
+		if b.kind == constant {
+			v = a.plus(b.off)
+		}
+	case subtract:
+		if b := s.registers[in.rs2]; b.kind == constant {
+			v = s.registers[in.rs1].plus(-b.off)
+		}
+	case addImm:
+		v = s.registers[in.rs1].plus(in.imm)
+	case addNumber:
+		if a := s.registers[in.rs1]; a.kind == constant {
+			v = a.plus(in.imm)
+		}
+	case number:
+		v = value{kind: constant, off: in.imm}
+	case load:
+		if off, ok := s.place(in); ok {
+			v = s.slot(off)
+		}
+	}
+	if in.rd != zero {
+		s.registers[in.rd] = v
+	}
+	if in.rd == sp {
+		s.expire()
+	}
+}
+
+func (s *state) slot(off int64) value {
+	for _, x := range s.slots {
+		if x.off == off {
+			return x.v
+		}
+	}
+	return value{}
+}
+
+func (s *state) store(in *instruction) {
+	off, ok := s.place(in)
+	if !ok {
+		return
+	}
+	kept := make([]slot, 0, len(s.slots)+1)
+	for _, x := range s.slots {
+		if x.off+8 <= off || off+int64(in.size) <= x.off {
+			kept = append(kept, x)
+		}
+	}
+	if v := s.registers[in.rs2]; in.size == 8 && v.kind == atEntry && v.off == 0 && len(kept) < maxSlots {
+		kept = append(kept, slot{off, v})
+		slices.SortFunc(kept, func(a, b slot) int { return int(a.off - b.off) })
+	}
+	s.slots = kept
+}
+
+// expire forgets what lies below the stack pointer: a signal handler may write there.
+func (s *state) expire() {
+	low := s.registers[sp]
+	if low.kind != atEntry || low.base != sp {
+		return
+	}
+	s.slots = slices.DeleteFunc(slices.Clone(s.slots), func(x slot) bool { return x.off < low.off })
+}
+
+// row is the row of a state; ok is false where the CFA or the return address is not
+// known. The CFA is the stack pointer that the function began with.
+func (s *state) row() (row cfi.Row, ok bool) {
+	for _, r := range [...]uint32{fp, sp, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27} {
+		if v := s.registers[r]; v.kind == atEntry && v.base == sp {
+			row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(r), Offset: -v.off}
+			break
+		}
+	}
+	if row.CFA.Kind == cfi.NoCFA {
+		return row, false
+	}
+	row.ReturnAddress = uint64(ra)
+	for r := range uint32(len(s.registers)) {
+		if r != ra && (!isPreserved(r) || r == zero || r == gp || r == tp) {
+			continue
+		}
+		want := value{kind: atEntry, base: r}
+		if s.registers[r] == want {
+			continue
+		}
+		i := slices.IndexFunc(s.slots, func(x slot) bool { return x.v == want })
+		switch {
+		case i >= 0:
+			row.Rules = append(row.Rules, saved(r, s.slots[i].off))
+		case r == ra:
+			return row, false
+		default:
+			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: cfi.Rule{Kind: cfi.Undefined}})
+		}
+	}
+	return row, true
+}
