@@ -188,13 +188,14 @@ func (s *state) row() (row cfi.Row, ok bool) {
 			continue
 		}
 		want := value{kind: atEntry, base: r}
-		if s.registers[r] == want {
+		if s.registers[r] == want && r != ra { // a callee has ra
 			continue
 		}
 		i := slices.IndexFunc(s.slots, func(x slot) bool { return x.v == want })
 		switch {
 		case i >= 0:
 			row.Rules = append(row.Rules, saved(r, s.slots[i].off))
+		case s.registers[r] == want:
 		case r == ra:
 			return row, false
 		default:

@@ -189,11 +189,11 @@ func functionRows(start uint64, code []byte, isExact bool) ([]cfi.Row, error) {
 			continue
 		}
 		in, ok := decode(code[at:])
-		if !ok || in.effect == call && !isExact && st.registers[ra] == (value{kind: atEntry, base: ra}) {
+		if !ok {
 			continue
 		}
 		row, ok := st.row()
-		if !ok {
+		if _, isSaved := row.Rule(uint64(ra)); !ok || in.effect == call && !isExact && !isSaved {
 			continue
 		}
 		row.Start, row.End = start+uint64(at), start+uint64(at+in.length)

@@ -142,3 +142,21 @@ func (c *comparison) compareState(at uint64, st *state, want *cfi.Row) {
 	}
 	c.right++
 }
+
+// FuzzFunctionRows reads bytes that may be no code, and checks what the engine checks: rows
+// are ascending, do not overlap, and lie in the code.
+func FuzzFunctionRows(f *testing.F) {
+	f.Add([]byte{0x41, 0x11, 0x06, 0xe4, 0xef, 0x00, 0x40, 0x00, 0xa2, 0x60, 0x41, 0x01, 0x82, 0x80}, false)
+	f.Add([]byte{0x63, 0x00, 0x05, 0x00, 0x67, 0x80, 0x07, 0x00}, true)
+	f.Fuzz(func(t *testing.T, code []byte, isExact bool) {
+		const start = 0x1000
+		rows, _ := functionRows(start, code, isExact)
+		last := uint64(start)
+		for _, row := range rows {
+			if row.Start < last || row.End <= row.Start || row.End > start+uint64(len(code)) {
+				t.Fatalf("row %#x to %#x after %#x, of %d bytes", row.Start, row.End, last, len(code))
+			}
+			last = row.End
+		}
+	})
+}
