@@ -14,7 +14,7 @@ import (
 
 // FrameRules finds the rows of functions whose bounds are known by reading their code
 // from the first instruction on. Its rows cover every instruction whose frame is
-// certain.
+// certain. A signal trampoline is known by its code.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
 	for i := range req.Functions {
@@ -35,6 +35,11 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, len(r.Code), r.PC)}
 	case end < r.Start:
 		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, goes past the end of the address space", r.Start, len(r.Code))}
+	}
+	if row, ok := trampolineRow(r, int(r.PC-r.Start)); ok { //nolint:gosec // inside the code
+		return sdk.FrameRules{Rows: []cfi.Row{row}, Trampoline: true}
+	}
+	switch {
 	case !r.Bounded:
 		return sdk.FrameRules{Reason: "where the function begins is not known"}
 	case r.Start%instructionSize != 0:

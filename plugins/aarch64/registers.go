@@ -2,11 +2,7 @@
 
 package aarch64
 
-import (
-	"fmt"
-
-	"github.com/unwindd/unwindd/sdk"
-)
+import "github.com/unwindd/unwindd/sdk"
 
 // DWARF register numbers of AADWARF64, 4.1.
 const (
@@ -78,15 +74,4 @@ func registerRanges() []sdk.RegisterRange {
 		{First: fpmr, Count: 2, Bits: 64, Class: sdk.Control, Names: []string{"fpmr", "gcspr_el0"}},
 		{First: syscallCode, Count: 1, Bits: 32, Class: sdk.Control, Names: []string{"syscall"}},
 	}
-}
-
-// registerName is how a general register is written in an expression.
-func registerName(register uint32) string {
-	switch register {
-	case sp:
-		return "sp"
-	case pc:
-		return "pc"
-	}
-	return fmt.Sprintf("x%d", register)
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// trampoline is what a signal handler returns to on Linux: mov x8, #139; svc #0
+// (rt_sigreturn).
+const trampoline = "\x68\x11\x80\xd2\x01\x00\x00\xd4"
+
+// sigcontextRegisters is where the kernel keeps x0, from sp: struct rt_sigframe has a
+// siginfo of 128 bytes and a ucontext, whose mcontext is at 176 and begins with the
+// fault's address (arch/arm64/include/uapi/asm/sigcontext.h and ucontext.h). x1 to
+// x30, sp, pc and pstate follow.
+const sigcontextRegisters = 128 + 176 + 8
+
+// trampolineRow is the row of a signal trampoline that holds an offset of the code, or
+// begins right after it: where PC is not exact it is the byte before the trampoline,
+// which is a handler's return address though nothing called.
+func trampolineRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+	first := max(0, at-len(trampoline)+1)
+	i := strings.Index(string(r.Code[first:min(len(r.Code), at+1+len(trampoline))]), trampoline)
+	if i < 0 || (r.Start+uint64(first+i))%instructionSize != 0 || first+i > at && r.Exact {
+		return row, false
+	}
+	row = trampolineRules()
+	row.Start = r.Start + uint64(min(first+i, at))
+	row.End = r.Start + uint64(first+i+len(trampoline))
+	return row, true
+}
+
+// trampolineRules finds every register in the signal's frame. The caller's pc is the
+// one that the signal interrupted, which is why the return address is pc.
+var trampolineRules = sync.OnceValue(func() cfi.Row {
+	expression := func(text string) []byte {
+		b, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	row := cfi.Row{ReturnAddress: uint64(pc), SignalFrame: true,
+		CFA: cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(fmt.Sprintf("breg%d %d; deref", sp, sigcontextRegisters+8*sp))}}
+	for register := x0; register <= pc; register++ {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register),
+			Rule: cfi.Rule{Kind: cfi.Expression, Expr: expression(fmt.Sprintf("breg%d %d", sp, sigcontextRegisters+8*register))}})
+	}
+	return row
+})
