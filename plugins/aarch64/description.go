@@ -30,6 +30,9 @@ func Description() *sdk.Description {
 		AddressSpaces:  []sdk.AddressSpace{{Number: locexpr.DefaultSpace, Name: "global", Bits: 64, Scope: sdk.ProcessScope}},
 		DefaultRules:   defaultRules(true),
 		FramePointer:   framePointerRow(),
+		Entry:          entryRow(),
+		SignState:      raSignState,
+		ThreadLocal:    &sdk.ThreadLocal{Pointer: tpidrEL0, Variant: sdk.ThreadLocalVariantI, TCBAbove: 16},
 		CallDistance:   1,
 		MaxInstruction: instructionSize,
 		StackAlign:     8,
@@ -87,6 +90,19 @@ var calleeSaved = func() []uint32 {
 	}
 	return list
 }()
+
+// entryRow is the frame of a function that has executed nothing: the call left its
+// return address in the link register.
+func entryRow() *cfi.Row {
+	return &cfi.Row{
+		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(sp)},
+		Rules: []cfi.RegisterRule{
+			{Column: uint64(x30), Rule: cfi.Rule{Kind: cfi.SameValue}},
+			{Column: uint64(sp), Rule: cfi.Rule{Kind: cfi.ValOffset}},
+		},
+		ReturnAddress: uint64(x30),
+	}
+}
 
 // framePointerRow is the frame of a function that made a frame record, the two words
 // at x29 (AAPCS64 6.4.6): the caller's x29 and the return address. The record lies
