@@ -116,15 +116,13 @@ func (s *state) compare(got, want *cfi.Row) string {
 		return fmt.Sprintf("signed %v, call frame information has %v", got.WindowSave, want.WindowSave)
 	}
 	isUnknown := false
-	for r := uint32(x19); r < v8+8; r++ {
+	for r := x19; r < v8+8; r++ {
 		if r > x30 && r < v8 {
 			continue
 		}
-		entered, held := value{kind: entry, reg: uint8(r)}, value{}
+		entered, held := value{kind: entry, reg: uint8(r)}, s.gpr[r&31]
 		if r >= v8 {
 			entered, held = value{kind: entryVector, reg: uint8(r - v0)}, s.vectors[r-v8]
-		} else {
-			held = s.gpr[r]
 		}
 		if r == x30 && got.WindowSave {
 			entered = value{kind: signedEntry}
