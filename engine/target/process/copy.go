@@ -28,6 +28,7 @@ func (p *piece) end() uint64 { return p.address + uint64(len(p.data)) }
 // A copied is what was copied of a process.
 type copied struct {
 	pid, lead   int // lead is a thread that lives: the one of the process's ID may have ended
+	isLeadGone  bool // lead ended while memory was copied by it, which is then not all here
 	machine     machine
 	description *sdk.Description // nil: nobody reads its registers
 	undescribed error            // why there is none; elfcore says it of what was copied
@@ -150,6 +151,7 @@ func (c *copied) copyAll(spans []span) {
 		n, err := unix.ProcessVMReadv(c.lead, []unix.Iovec{local}, remote, 0)
 		if err != nil {
 			n = 0
+			c.isLeadGone = c.isLeadGone || errors.Is(err, unix.ESRCH)
 		}
 		// The kernel ends at the first byte that it cannot read.
 		done := 0
@@ -251,6 +253,11 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		c.rawMaps = slices.Clone(raw) // it is in the room, which is used again
 		c.dropChanged(before)
 		c.copyCode(before, isLost)
+	}
+	if c.isLeadGone {
+		c.isLeadGone = false
+		c.pieces = c.pieces[:0]
+		c.copyCode(nil, isLost)
 	}
 	if c.description == nil {
 		c.readStatusRegisters(t)

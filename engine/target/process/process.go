@@ -151,9 +151,11 @@ func lookAt(pid int, options *Options) (c *copied, s status, err error) {
 	return c, s, nil
 }
 
-// living is the first thread of a process that has not ended.
+// living is a thread of a process that has not ended: where it can be that of the process's
+// ID, which mostly lives longest. Once IDs were given out up to the highest, those of new
+// threads are lower ones.
 func living(pid int, threads []int) int {
-	for _, id := range threads {
+	for _, id := range append([]int{pid}, threads...) {
 		if s, err := readStatus(fmt.Sprintf("/proc/%d/task/%d", pid, id)); err == nil && s.state != 'Z' && s.state != 'X' {
 			return id
 		}

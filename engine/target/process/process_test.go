@@ -412,6 +412,19 @@ func TestACopierThatIsKilledLeavesNobodyStopped(t *testing.T) {
 	}
 }
 
+// The IDs of new threads are lower than the process's once IDs were given out up to the
+// highest: such a thread may end while memory is copied by it.
+func TestMemoryIsCopiedByTheThreadOfTheProcessID(t *testing.T) {
+	threads, err := threadsOf(os.Getpid())
+	if err != nil || len(threads) < 2 {
+		t.Fatalf("%d threads, %v, expected some", len(threads), err)
+	}
+	slices.Reverse(threads)
+	if got := living(os.Getpid(), threads); got != os.Getpid() {
+		t.Errorf("thread %d of %d, expected the one of that ID", got, os.Getpid())
+	}
+}
+
 func TestThreadsThatStartAndEnd(t *testing.T) {
 	program, _ := victim(t)
 	cmd := start(t, exec.Command(program, "churn"), true)
