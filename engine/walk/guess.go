@@ -225,20 +225,45 @@ func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, s
 // architecture's rule, if what it has for a return address follows a call that may have
 // led to f, or is in code that is not here.
 func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
-	if w.machine.entrySource == nil {
+	pc, err := w.entryReturn(f)
+	if err != nil {
+		return nil, false
+	}
+	sites, err := w.callSites(ctx, pc)
+	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
+		return nil, false
+	}
+	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
 		return nil, false
 	}
 	f.source = w.machine.entrySource
 	caller, err := w.recover(f, f.source)
-	if err != nil || caller == nil {
-		return nil, false
+	return caller, err == nil && caller != nil
+}
+
+// errNoEntry says that the architecture has no rule for a function that has executed
+// nothing.
+var errNoEntry = errors.New("where a call puts its return address is not known")
+
+// entryReturn is the return address of a function that has executed nothing. It is looked
+// at before a frame is made of it, because it is mostly none: among samples there are
+// many of processes that have no stack yet.
+func (w *walker) entryReturn(f *frame) (pc uint64, err error) {
+	if w.machine.entrySource == nil {
+		return 0, errNoEntry
 	}
-	sites, err := w.callSites(ctx, caller.pc)
-	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(caller.pc) {
-		return nil, false
+	row := w.machine.entrySource.Rules
+	switch back, _ := row.Rule(row.ReturnAddress); back.Kind {
+	case cfi.Offset:
+		if pc, err = f.value(uint64(w.machine.Description.SP)); err == nil {
+			pc, err = w.word(pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
+		}
+	case cfi.Register:
+		pc, err = f.value(back.Register)
+	default:
+		pc, err = f.value(row.ReturnAddress)
 	}
-	may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f)
-	return caller, err == nil && may
+	return pc &^ w.thread.binding.ReturnAddressMask, err
 }
 
 // byLink finds the caller of the top frame where a call leaves the return address in a

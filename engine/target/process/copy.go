@@ -27,7 +27,7 @@ func (p *piece) end() uint64 { return p.address + uint64(len(p.data)) }
 
 // A copied is what was copied of a process.
 type copied struct {
-	pid, lead   int // lead is a thread that lives: the one of the process's ID may have ended
+	pid, lead   int  // lead is a thread that lives: the one of the process's ID may have ended
 	isLeadGone  bool // lead ended while memory was copied by it, which is then not all here
 	machine     machine
 	description *sdk.Description // nil: nobody reads its registers
