@@ -667,6 +667,9 @@ func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
 	r, isKnown := w.loose[key]
 	if !isKnown {
 		row, err := w.looseRow(ctx, f)
+		if errors.Is(err, errNoCode) {
+			return nil, err // nothing is allocated for samples of processes that begin to execute
+		}
 		r = &looseRow{row: row}
 		if err != nil && !errors.As(err, &r.none) {
 			return nil, err
