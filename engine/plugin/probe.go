@@ -132,7 +132,7 @@ func (p *Probe) Call(ctx context.Context, f func(context.Context, sdk.Architectu
 		return &Gone{How: "closed its connection and was killed"}
 	case p.process.hasExited():
 		return &Gone{How: p.Died()}
-	case ctx.Err() == nil && isLate(limited, err):
+	case !isLate(ctx, err) && isLate(limited, err): // servers also end calls a moment before their deadlines
 		took := p.limit.passed(limited)
 		_ = child.Kill(ctx)
 		<-child.exited
