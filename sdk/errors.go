@@ -77,6 +77,9 @@ func callError(ctx context.Context, call string, err error) error {
 			own = d
 		}
 	}
+	if own == nil && isServersOwn(s.Code()) {
+		own = &pb.ArchitectureError{} // of a server that has no details
+	}
 	var fault *engineFault
 	switch {
 	case errors.As(context.Cause(ctx), &fault):
@@ -97,6 +100,16 @@ func callError(ctx context.Context, call string, err error) error {
 		return e
 	}
 	return fmt.Errorf("%s: %w", call, err)
+}
+
+// isServersOwn says whether a code is of the method that was called: gRPC itself ends no
+// call with it while the process and the connection are well.
+func isServersOwn(code codes.Code) bool {
+	switch code {
+	case codes.Unknown, codes.Unimplemented, codes.FailedPrecondition, codes.InvalidArgument:
+		return true
+	}
+	return false
 }
 
 // engineError makes an error of what a read from the engine failed with: the
