@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// TestAPluginInPython builds the plugin of examples/arch-toy, and has it walk a target of
+// its own: what the README of the example shows. It runs confined, as every plugin does.
+func TestAPluginInPython(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "sh", "protoc", "mktemp", "cp", "rm")
+	const python = "/usr/bin/python3" // Debian's, which has Debian's modules
+	for _, needed := range []string{python, "/usr/lib/python3/dist-packages/grpc", "/usr/lib/python3/dist-packages/google/protobuf"} {
+		if _, err := os.Stat(needed); err != nil {
+			oracle.Missing(t, "%s is missing (Debian: python3, python3-grpcio, python3-protobuf)", needed)
+		}
+	}
+	dir, toy := t.TempDir(), filepath.Join("..", "..", "examples", "arch-toy")
+	target := filepath.Join(dir, "toy.snapshot")
+	oracle.Run(t, "sh", filepath.Join(toy, "build.sh"), dir)
+	oracle.Run(t, python, filepath.Join(toy, "make.py"), target)
+
+	readme, err := os.ReadFile(filepath.Join(toy, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := unwindd(t, "stack", target, "--plugin-dir", dir, "--lanes")
+	_, stacks, _ := strings.Cut(stdout, "\n\n")
+	shown := "    " + strings.ReplaceAll(strings.TrimSpace(stacks), "\n", "\n    ")
+	if status != 0 || stderr != "" || !strings.Contains(string(readme), shown+"\n") {
+		t.Errorf("status %d, %q, the stack is not the README's:\n%s", status, stderr, shown)
+	}
+
+	stdout, stderr, status = unwindd(t, "plugin", "verify", filepath.Join(dir, "unwindd-arch-toy"))
+	if status != 0 || !strings.Contains(stdout, "passed: 0 errors, 0 warnings") {
+		t.Errorf("plugin verify: status %d\n%s%s", status, stdout, stderr)
+	}
+}
