@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // maxAhead is how far from a PC, either way, code is read for a return.
@@ -130,7 +131,7 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 		start.gpr[r] = entryValue(uint8(r))
 	}
 	f := newFlow(code, start, true)
-	v, reason = f.nearestReturn(at)
+	v, reason = f.nearestReturn(uint64(at))
 	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.hasDroppedArguments(code, at)) {
 		reason = "the call before does not return: what follows it has another frame"
 	}
@@ -139,72 +140,80 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 
 // nearestReturn finds the frame at the start, which is at entry, by the returns
 // that the fewest calls lie before.
-func (f *flow) nearestReturn(entry int) (v view, reason string) {
-	reason = "the code ahead leads to no return"
-	found, seen := false, 0
-	before := map[int]int{} // the call that a call was reached behind; -1: none
-	// region follows the region at a.
-	region := func(a arrival) (problem string) {
-		waiting := len(f.later)
-		if err := f.follow(a); err != nil {
-			return err.Error()
-		}
-		for _, next := range f.later[waiting:] {
-			if _, ok := before[next.from]; !ok {
-				before[next.from] = a.from
-			}
-		}
-		for ; seen < len(f.reached); seen++ {
-			at := f.reached[seen]
-			e := f.effect(at)
-			if e == nil || e.kind != effectReturn {
-				continue
-			}
-			exit := f.states[at].exit()
-			if exit.cfa.Kind == cfi.NoCFA {
-				reason = "the code ahead leads to a return whose stack pointer is not known"
-				continue
-			}
-			// If the frame is what the return says, a call with the stack
-			// pointer too near the CFA cannot have returned: another function
-			// begins after it.
-			call := a.from
-			for call >= 0 && exit.mayCall(f.states[call].gpr[gprSP]) && exit.hasDroppedArguments(f.code, call+int(f.effect(call).length)) {
-				call = before[call]
-			}
-			switch {
-			case call >= 0:
-			case !found:
-				v, found = exit, true
-			case !isSameCFA(v.cfa, exit.cfa) || !v.join(&exit):
-				return "the code ahead leads to returns with different frames"
-			}
-		}
-		return ""
-	}
-	if problem := region(arrival{entry, -1, f.start}); problem != "" {
+func (f *flow) nearestReturn(entry uint64) (v view, reason string) {
+	n := nearest{flow: f, before: map[uint64]uint64{}, reason: "the code ahead leads to no return"}
+	if problem := n.region(&arrival{At: entry, From: codeflow.None, State: f.start}); problem != "" {
 		return view{}, problem
 	}
-	for !found && len(f.later) > 0 {
-		level := f.later
-		f.later = nil
-		for _, a := range level {
-			t, err := f.try(a)
-			if err != nil {
-				return view{}, err.Error()
-			}
-			if t.contradicted {
+	for !n.found && len(f.Held()) > 0 {
+		for _, a := range f.Release(0) {
+			t := f.try(&a, 0)
+			if f.Err() == nil && t.IsContradicted {
 				continue
 			}
-			if problem := region(a); problem != "" {
+			if problem := n.region(&a); problem != "" {
 				return view{}, problem
 			}
 		}
 	}
-	if !found {
-		return view{}, reason
+	if !n.found {
+		return view{}, n.reason
 	}
-	return v, ""
+	return n.v, ""
+}
+
+// A nearest collects the returns that a flow finds.
+type nearest struct {
+	*flow
+	before map[uint64]uint64 // the call that a call was reached behind; None: none
+	seen   int               // points
+	v      view              // at the returns
+	found  bool              // there are some
+	reason string            // why there are none
+}
+
+// region follows the region at an arrival.
+func (n *nearest) region(a *arrival) (problem string) {
+	waiting := len(n.Held())
+	if err := n.Follow(a); err != nil {
+		return err.Error()
+	}
+	for _, next := range n.Held()[waiting:] {
+		if _, ok := n.before[next.From]; !ok {
+			n.before[next.From] = a.From
+		}
+	}
+	for ; n.seen < len(n.Found()); n.seen++ {
+		p := n.Found()[n.seen]
+		e := n.effect(p.At)
+		if e == nil || e.kind != effectReturn {
+			continue
+		}
+		exit := p.State.exit()
+		if exit.cfa.Kind == cfi.NoCFA {
+			n.reason = "the code ahead leads to a return whose stack pointer is not known"
+			continue
+		}
+		switch {
+		case n.isBehindNoReturn(a.From, &exit):
+		case !n.found:
+			n.v, n.found = exit, true
+		case !isSameCFA(n.v.cfa, exit.cfa) || !n.v.join(&exit):
+			return "the code ahead leads to returns with different frames"
+		}
+	}
+	return ""
+}
+
+// isBehindNoReturn says whether one of the calls that lead to a return cannot have
+// returned, if the frame is what the return says: the stack pointer was too near
+// the CFA. Then another function begins after it.
+func (n *nearest) isBehindNoReturn(call uint64, exit *view) bool {
+	for call != codeflow.None && exit.mayCall(n.At(call).State.gpr[gprSP]) &&
+		exit.hasDroppedArguments(n.code, int(call)+int(n.effect(call).length)) {
+		call = n.before[call]
+	}
+	return call != codeflow.None
 }
 
 // join makes v hold at another return too, whose CFA is the same. Code that does not

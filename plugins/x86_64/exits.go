@@ -6,15 +6,16 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// exits collects how code is left other than by returning.
+// exits collects how code is left other than by returning. The state before an
+// instruction is whether the one before it wrote the top of the stack.
 type exits struct {
+	*codeflow.Flow[bool]
 	code    []byte
 	start   uint64
 	bounded bool
-	seen    []bool // offsets that were reached
-	waiting []int
 	found   sdk.CodeExits
 }
 
@@ -25,12 +26,11 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 	if r.PC-r.Start >= size || size > maxCode || r.Start+size < r.Start {
 		return nil
 	}
-	x := &exits{code: r.Code, start: r.Start, bounded: r.Bounded, seen: make([]bool, size)}
-	x.waiting = append(x.waiting, int(r.PC-r.Start))
-	for len(x.waiting) > 0 && !x.found.Open {
-		at := x.waiting[len(x.waiting)-1]
-		x.waiting = x.waiting[:len(x.waiting)-1]
-		x.follow(at)
+	x := &exits{code: r.Code, start: r.Start, bounded: r.Bounded}
+	steps := len(r.Code) // each instruction is followed once
+	x.Flow = codeflow.ByInstruction(x, &steps)
+	if x.Follow(&codeflow.Arrival[bool]{At: r.PC - r.Start}) != nil {
+		x.found.Open = true
 	}
 	slices.Sort(x.found.Jumps)
 	slices.Sort(x.found.Slots)
@@ -38,69 +38,72 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 	return &x.found
 }
 
-// follow follows straight-line code from an offset until it ends or is known.
-func (x *exits) follow(at int) {
-	atTop := false // the instruction before wrote the top of the stack
-	for {
-		if at == len(x.code) {
-			x.jump(at)
-			return
-		}
-		if x.seen[at] {
-			return
-		}
-		x.seen[at] = true
-		e, ok := readEffect(x.code[at:])
-		if !ok {
-			x.found.Open = true
-			return
-		}
-		next := at + int(e.length)
-		switch e.kind {
-		case effectReturn:
-			// A return to what was just written is a jump: so do thunks that keep
-			// processors from speculating.
-			x.found.Open = x.found.Open || atTop
-			return
-		case effectStop:
-			return
-		case effectJump:
-			x.leave(at, next, &e)
-			return
-		case effectBranch:
-			x.jump(at + int(e.target))
-		case effectCall:
-			if e.direct && isInside(at+int(e.target), x.code) {
-				x.jump(at + int(e.target))
-			}
-			if next == len(x.code) && x.bounded {
-				return // the function ends with a call that does not return
-			}
-		}
-		atTop = e.kind == effectPush || e.hasMem && e.mem.base == gprSP && e.mem.offset == 0 && e.kind != effectLoad
-		at = next
+// Copy copies a state.
+func (x *exits) Copy(to, from *bool) { *to = *from }
+
+// Join keeps the first state: code is followed once.
+func (x *exits) Join(p *codeflow.Point[bool], atTop *bool, isFirst bool) bool {
+	if isFirst {
+		p.State = *atTop
 	}
+	return isFirst
 }
 
-func isInside(at int, code []byte) bool { return at >= 0 && at < len(code) }
+// Step notes how an instruction leaves the code. Nothing is followed any more once it
+// may go anywhere.
+func (x *exits) Step(at uint64, atTop *bool) (next uint64, goesOn bool) {
+	e, ok := readEffect(x.code[at:])
+	if !ok || x.found.Open {
+		x.found.Open = true
+		return at, false
+	}
+	next = at + uint64(e.length)
+	switch e.kind {
+	case effectReturn:
+		// A return to what was just written is a jump: so do thunks that keep
+		// processors from speculating.
+		x.found.Open = *atTop
+		return next, false
+	case effectStop:
+		return next, false
+	case effectJump:
+		x.leave(at, next, &e)
+		return next, false
+	case effectBranch:
+		x.jump(at + uint64(e.target))
+	case effectCall:
+		if target := at + uint64(e.target); e.direct && target < uint64(len(x.code)) {
+			x.jump(target)
+		}
+		if next == uint64(len(x.code)) && x.bounded {
+			return next, false // the function ends with a call that does not return
+		}
+	}
+	*atTop = e.kind == effectPush || e.hasMem && e.mem.base == gprSP && e.mem.offset == 0 && e.kind != effectLoad
+	if next == uint64(len(x.code)) {
+		x.jump(next)
+		return next, false
+	}
+	return next, true
+}
 
 // jump goes on at an offset, which may be outside the code.
-func (x *exits) jump(to int) {
-	switch {
-	case !isInside(to, x.code):
-		x.found.Jumps = append(x.found.Jumps, x.start+uint64(int64(to)))
-	case !x.seen[to]:
-		x.waiting = append(x.waiting, to)
+func (x *exits) jump(to uint64) {
+	if to < uint64(len(x.code)) {
+		atTop := false
+		x.Arrive(to, &atTop)
+		return
 	}
+	x.found.Jumps = append(x.found.Jumps, x.start+to)
 }
 
 // leave is a jump at an offset that is not a branch.
-func (x *exits) leave(at, next int, e *effect) {
+func (x *exits) leave(at, next uint64, e *effect) {
 	switch {
 	case e.direct:
-		x.jump(at + int(e.target))
+		x.jump(at + uint64(e.target))
 	case e.hasMem && e.mem.rip && !e.mem.opaque:
-		x.found.Slots = append(x.found.Slots, x.start+uint64(int64(next)+e.mem.offset))
+		x.found.Slots = append(x.found.Slots, x.start+next+uint64(e.mem.offset))
 	default:
 		x.found.Open = true
 	}

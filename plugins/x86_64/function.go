@@ -4,6 +4,7 @@ package x86_64
 
 import (
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // functionRows reads a function whose first instruction is at the start of
@@ -16,24 +17,21 @@ func functionRows(start uint64, code []byte, order *[gprCount]uint8) ([]cfi.Row,
 	}
 	contradicted := f.contradicted()
 	var list rowList
-	for at, s := range f.states {
-		if s == nil || contradicted[at] {
+	for p := range f.All() {
+		e := f.effect(p.At)
+		if e == nil || contradicted[p.At] {
 			continue
 		}
-		e := f.effect(at)
-		if e == nil {
-			continue
-		}
-		v := s.view(order, e.kind == effectCall)
+		v := p.State.view(order, e.kind == effectCall)
 		if v.cfa.Kind == cfi.NoCFA {
 			continue
 		}
-		end := uint64(at) + uint64(e.length)
-		if n := len(list.rows); n > 0 && list.rows[n-1].End > start+uint64(at) {
+		at, end := start+p.At, start+p.At+uint64(e.length)
+		if n := len(list.rows); n > 0 && list.rows[n-1].End > at {
 			// Two instructions that overlap: a jump goes over a prefix.
-			list.rows[n-1].End = start + uint64(at)
+			list.rows[n-1].End = at
 		}
-		list.add(start+uint64(at), start+end, v.cfa, v.rules)
+		list.add(at, end, v.cfa, v.rules)
 	}
 	return list.rows, nil
 }
@@ -43,16 +41,16 @@ func functionRows(start uint64, code []byte, order *[gprCount]uint8) ([]cfi.Row,
 func (f *flow) tableState() *state {
 	var frame *state
 	for _, at := range f.tables {
-		s := f.states[at]
-		if s == nil {
+		p := f.At(at)
+		if p == nil {
 			continue
 		}
 		if frame == nil {
-			frame = s
+			frame = &p.State
 			continue
 		}
-		both := join(frame, s, f.initial)
-		if f.hasLost(frame, s, &both) {
+		both := join(frame, &p.State, f.initial)
+		if f.hasLost(frame, &p.State, &both) {
 			return nil
 		}
 		frame = &both
@@ -76,7 +74,7 @@ func (f *flow) followTables() error {
 		}
 	}
 	doubtful, padded := false, false // padded: only padding lies since
-	for at := 0; at < len(f.code); {
+	for at := uint64(0); at < uint64(len(f.code)); {
 		e := f.effect(at)
 		if e == nil {
 			at = f.nextReached(at) // data
@@ -84,36 +82,31 @@ func (f *flow) followTables() error {
 		}
 		doubtful = f.doubtful[at] || doubtful && padded
 		padded = e.filler
-		if f.states[at] == nil && (!e.filler || e.endbr) && e.kind != effectStop {
-			a := arrival{at, -1, start}
-			t, err := f.try(a)
-			if err != nil {
-				return err
-			}
-			if t.contradicted || doubtful && !t.confirmed {
+		if f.At(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+			a := arrival{At: at, From: codeflow.None, State: start}
+			t := f.try(&a, 0)
+			if t.IsContradicted || doubtful && !t.IsConfirmed {
 				at = f.nextBlock(at)
 				continue
 			}
-			if err := f.follow(a); err != nil {
-				return err
-			}
-			if err := f.resume(); err != nil {
+			_ = f.Follow(&a)
+			if err := f.Resume(f); err != nil {
 				return err
 			}
 		}
-		at += int(e.length)
+		at += uint64(e.length)
 	}
 	return nil
 }
 
 // nextBlock is the offset after the code that runs on from at.
-func (f *flow) nextBlock(at int) int {
-	for at < len(f.code) {
+func (f *flow) nextBlock(at uint64) uint64 {
+	for at < uint64(len(f.code)) {
 		e := f.effect(at)
 		if e == nil {
 			return f.nextReached(at)
 		}
-		at += int(e.length)
+		at += uint64(e.length)
 		if e.kind == effectJump || e.kind == effectReturn || e.kind == effectStop {
 			break
 		}
@@ -122,8 +115,8 @@ func (f *flow) nextBlock(at int) int {
 }
 
 // nextReached is the first offset after at that is reached.
-func (f *flow) nextReached(at int) int {
-	for at++; at < len(f.code) && f.states[at] == nil; at++ {
+func (f *flow) nextReached(at uint64) uint64 {
+	for at++; at < uint64(len(f.code)) && f.At(at) == nil; at++ {
 	}
 	return at
 }
@@ -140,58 +133,36 @@ func (f *flow) isThroughTable(e *effect, s *state) bool {
 // contradicted finds the instructions that lead to a return where the stack
 // pointer is not at the return address. What was concluded there is wrong: a
 // call before it does not return, or it is no plain function.
-func (f *flow) contradicted() map[int]bool {
-	wrong := make(map[int]bool)
-	for at, s := range f.states {
-		if s == nil {
-			continue
-		}
-		if e := f.effect(at); e != nil && e.kind == effectReturn {
-			sp := s.gpr[gprSP]
+func (f *flow) contradicted() map[uint64]bool {
+	var wrong []*point
+	for _, p := range f.Found() {
+		if e := f.effect(p.At); e != nil && e.kind == effectReturn {
+			sp := p.State.gpr[gprSP]
 			if sp.kind != unknown && sp != entryValue(gprSP) {
-				wrong[at] = true
+				wrong = append(wrong, p)
 			}
 		}
 	}
-	if len(wrong) == 0 {
-		return wrong
+	return f.LeadingTo(wrong, f.ways)
+}
+
+// ways are those that an instruction goes on by without calls.
+func (f *flow) ways(at uint64) (w codeflow.Ways) {
+	e := f.effect(at)
+	if e == nil {
+		return w
 	}
-	before := make(map[int][]int) // what runs on into an instruction, or jumps to it
-	for at, s := range f.states {
-		if s == nil {
-			continue
-		}
-		e := f.effect(at)
-		if e == nil {
-			continue
-		}
-		next := at + int(e.length)
-		switch e.kind {
-		case effectReturn, effectStop, effectCall:
-		case effectJump:
-			if e.direct {
-				before[f.target(at, e)] = append(before[f.target(at, e)], at)
-			}
-		case effectBranch:
-			before[f.target(at, e)] = append(before[f.target(at, e)], at)
-			before[next] = append(before[next], at)
-		default:
-			before[next] = append(before[next], at)
-		}
+	w.Next = at + uint64(e.length)
+	w.Target, w.Jumps = f.target(at, e)
+	switch e.kind {
+	case effectReturn, effectStop, effectCall:
+		w.Jumps = false
+	case effectJump:
+		w.Jumps = w.Jumps && e.direct
+	case effectBranch:
+		w.GoesOn = true
+	default:
+		w.Jumps, w.GoesOn = false, true
 	}
-	var queue []int
-	for at := range wrong {
-		queue = append(queue, at)
-	}
-	for len(queue) > 0 {
-		at := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, b := range before[at] {
-			if !wrong[b] {
-				wrong[b] = true
-				queue = append(queue, b)
-			}
-		}
-	}
-	return wrong
+	return w
 }

@@ -139,3 +139,5 @@ func nextEffect(code []byte) (e effect, rest []byte, ok bool) {
 	}
 	return e, code[e.length:], true
 }
+
+func isInside(at int, code []byte) bool { return at >= 0 && at < len(code) }

@@ -162,27 +162,27 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 	}
 	contradicted := flow.contradicted()
 	c.functions++
-	for at := 0; at < len(code); {
-		pc := f.start + uint64(at)
+	for at := uint64(0); at < uint64(len(code)); {
+		pc := f.start + at
 		e := flow.effect(at)
 		if e == nil {
 			at++
 			continue
 		}
 		row := f.at(pc)
-		step := at
-		at += int(e.length)
-		if row == nil || flow.states[step] == nil && (e.filler && !e.endbr || e.kind == effectStop) {
+		p, isContradicted := flow.At(at), contradicted[at]
+		at += uint64(e.length)
+		if row == nil || p == nil && (e.filler && !e.endbr || e.kind == effectStop) {
 			continue
 		}
 		c.instructions++
 		register, offset, ok := parseCFA(row.cfa)
-		s := flow.states[step]
-		if s == nil || contradicted[step] {
+		if p == nil || isContradicted {
 			c.unknown++
 			c.report("%#x: unknown (function %#x)", pc, f.start)
 			continue
 		}
+		s := &p.State
 		v := s.view(&searchOrder, e.kind == effectCall)
 		if v.cfa.Kind == 0 {
 			c.unknown++

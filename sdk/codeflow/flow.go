@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package codeflow follows machine code over its branches, and finds what is known before the
+// instructions that it reaches. A plugin that answers FrameRules by reading code says what an
+// instruction does to its state and how two states are joined (Code); a Flow decides in which
+// order code is followed, joins states where ways meet, and ends when nothing new is found or the
+// steps are used up.
+//
+// Addresses are numbers of 64 bits and nothing more: those of the target, or offsets in the code of
+// one function. What a flow does depends on the code alone: the same code gives the same states, in
+// the same order.
+package codeflow
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// ErrSteps is the error of a flow whose steps are used up.
+var ErrSteps = errors.New("the code takes more steps to read than any compiled function")
+
+// None is the address of nothing.
+const None = ^uint64(0)
+
+// A Code is machine code, as a flow follows it. S is what is known before an instruction: a
+// structure, or a pointer to one.
+type Code[S any] interface {
+	// Copy makes to a copy of from. Step may change the copy and must not change from by that.
+	Copy(to, from *S)
+
+	// Step executes the instruction at an address: s, the state before it, becomes that after it.
+	// next is the address behind the instruction, or that of the instruction itself where it cannot
+	// be read; goesOn says whether the flow goes on there with s. Step tells the flow of other ways
+	// by Arrive and Hold, and may take steps off the budget if the instruction took more than one.
+	Step(at uint64, s *S) (next uint64, goesOn bool)
+
+	// Join joins s, with which a way leads to p, into the state of p, and says whether that changed:
+	// then the code is followed from there (again). States must only ever lose knowledge by it, or a
+	// flow ends by its budget alone. isFirst says that no way led there before: Join makes s the
+	// state of p. In either case it may keep what s refers to.
+	Join(p *Point[S], s *S, isFirst bool) (hasChanged bool)
+}
+
+// A Point is an instruction that has a state: each one that is reached, or the first one of each
+// block.
+type Point[S any] struct {
+	At        uint64
+	End       uint64 // of blocks: the end of the code that was followed from here, up to the next point
+	State     S      // before the instruction, where IsReached
+	Order     int    // how many points were found before
+	IsReached bool
+
+	isWaiting bool
+}
+
+// An Arrival is a way that leads to an address.
+type Arrival[S any] struct {
+	At    uint64
+	From  uint64 // the instruction that it comes from, where Hold said so; None: nothing said so
+	State S
+}
+
+// A Flow follows code. It is of one goroutine.
+type Flow[S any] struct {
+	code      Code[S]
+	steps     *int
+	maxBlocks int // 0: every instruction is a point
+	points    Table[*Point[S]]
+	found     []*Point[S] // in the order of discovery; those from used on were forgotten, and are used again
+	used      int
+	stack     []Arrival[S] // ways that wait, in a flow by instruction
+	queue     heap[S]      // points that wait, in a flow by block
+	held      []Arrival[S]
+	trial     *Trial
+	now       S         // the working copy of Step
+	walked    *Point[S] // where the code that is followed begins
+	isReplay  bool
+	err       error
+}
+
+// ByInstruction returns a flow that keeps the state before every instruction. A way waits with its
+// own state, and the last one that was found is followed first. steps is how many instructions it
+// may follow, over all visits; several flows may share it.
+func ByInstruction[S any](code Code[S], steps *int) *Flow[S] {
+	return &Flow[S]{code: code, steps: steps}
+}
+
+// ByBlock returns a flow that keeps the state before every block: code that is entered at its first
+// instruction alone. A way is joined into the block at once, and the block at the lowest
+// address is followed first. Blocks are known beforehand (FindBlocks) or found by ways that lead to
+// them; one that a way leads into ends there. Hold and Try are for flows by
+// instruction.
+func ByBlock[S any](code Code[S], steps *int, maxBlocks int) *Flow[S] {
+	return &Flow[S]{code: code, steps: steps, maxBlocks: maxBlocks}
+}
+
+// Err is why the flow was given up; nil where it was not.
+func (f *Flow[S]) Err() error { return f.err }
+
+// At is the point at an address; nil where there is none.
+func (f *Flow[S]) At(at uint64) *Point[S] { return f.points.Get(at) }
+
+// Found are the points in the order of their discovery.
+func (f *Flow[S]) Found() []*Point[S] { return f.found[:f.used] }
+
+// All goes through the points in the order of their addresses.
+func (f *Flow[S]) All() iter.Seq[*Point[S]] {
+	return func(yield func(*Point[S]) bool) {
+		for _, p := range f.points.All() {
+			if p != nil && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Walked is the point from which the code was followed that Step is called for.
+func (f *Flow[S]) Walked() *Point[S] { return f.walked }
+
+// Arrive tells of a way to an address. It may keep what s refers to.
+func (f *Flow[S]) Arrive(at uint64, s *S) {
+	switch {
+	case f.isReplay:
+	case f.maxBlocks == 0:
+		f.stack = append(f.stack, Arrival[S]{at, None, *s})
+	default:
+		if p, hasChanged := f.join(at, s); hasChanged && !p.isWaiting {
+			f.queue.push(p)
+		}
+	}
+}
+
+// Run follows all that waits, and what is reached from there.
+func (f *Flow[S]) Run() error {
+	for len(f.stack) > 0 && f.err == nil {
+		a := &f.stack[len(f.stack)-1]
+		f.now = a.State
+		f.stack = f.stack[:len(f.stack)-1]
+		f.walk(a.At)
+		if f.trial != nil && f.trial.IsContradicted {
+			f.stack = f.stack[:0]
+		}
+	}
+	for len(f.queue) > 0 && f.err == nil {
+		f.walkBlock(f.queue.pop())
+	}
+	return f.err
+}
+
+// Follow follows the code from an arrival.
+func (f *Flow[S]) Follow(a *Arrival[S]) error {
+	f.Arrive(a.At, &a.State)
+	return f.Run()
+}
+
+// spend takes a step off the budget. ok is false where there is none.
+func (f *Flow[S]) spend() (ok bool) {
+	if *f.steps--; *f.steps < 0 {
+		f.err = ErrSteps
+	}
+	return f.err == nil
+}
+
+// walk follows straight-line code, with the state that now is, until it ends or changes nothing.
+func (f *Flow[S]) walk(at uint64) {
+	for goesOn := true; goesOn; {
+		p, hasChanged := f.join(at, &f.now)
+		if !hasChanged || !f.spend() {
+			return
+		}
+		f.walked = p
+		f.code.Copy(&f.now, &p.State)
+		at, goesOn = f.code.Step(at, &f.now)
+	}
+}
+
+// walkBlock follows a block to the blocks that it leads to.
+func (f *Flow[S]) walkBlock(p *Point[S]) {
+	f.walked = p
+	f.code.Copy(&f.now, &p.State)
+	for at := p.At; f.spend(); {
+		next, goesOn := f.code.Step(at, &f.now)
+		if p.End = next; !goesOn {
+			return
+		}
+		if f.points.Get(next) != nil {
+			f.Arrive(next, &f.now)
+			return
+		}
+		at = next
+	}
+}
+
+// Replay executes the instructions of a block once more, from the state before it. Ways that lead
+// elsewhere are not followed.
+func (f *Flow[S]) Replay(p *Point[S]) error {
+	f.isReplay = true
+	f.walkBlock(p)
+	f.isReplay = false
+	return f.err
+}
+
+// join joins a state into the point at an address. p is nil where there are too many points.
+func (f *Flow[S]) join(at uint64, s *S) (p *Point[S], hasChanged bool) {
+	if p = f.points.Get(at); p == nil {
+		if p = f.add(at); p == nil {
+			return nil, false
+		}
+		f.divide(at)
+	}
+	isFirst := !p.IsReached
+	p.IsReached = true
+	return p, f.code.Join(p, s, isFirst)
+}
+
+// add makes an address a point.
+func (f *Flow[S]) add(at uint64) *Point[S] {
+	if f.maxBlocks != 0 && f.used == f.maxBlocks {
+		f.err = fmt.Errorf("a function with more than %d branches", f.maxBlocks)
+		return nil
+	}
+	if f.used == len(f.found) {
+		f.found = append(f.found, new(Point[S]))
+	}
+	p := f.found[f.used]
+	*p = Point[S]{At: at, End: at, Order: f.used}
+	f.used++
+	*f.points.Put(at) = p
+	return p
+}
+
+// divide has blocks that were followed past an address followed again, as far as that: it became a
+// point of its own.
+func (f *Flow[S]) divide(at uint64) {
+	if f.maxBlocks == 0 {
+		return
+	}
+	for _, p := range f.found[:f.used] {
+		if p.At < at && at < p.End && p.IsReached && !p.isWaiting {
+			f.queue.push(p)
+		}
+	}
+	*f.steps -= f.used / 8
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codeflow
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// pageSize is how many addresses a page of a table has.
+const pageSize = 128
+
+// A Table has a value for each address: the zero value where none was put. It is made for addresses
+// that lie close together and are asked for one after the other, as those of instructions. Its zero
+// value is an empty table.
+type Table[T any] struct {
+	pages  map[uint64]*[pageSize]T
+	last   *[pageSize]T // the page that was used last
+	number uint64       // its number
+}
+
+// Get returns the value of an address.
+func (t *Table[T]) Get(at uint64) (v T) {
+	if t.last != nil && t.number == at/pageSize {
+		return t.last[at%pageSize]
+	}
+	if p := t.pages[at/pageSize]; p != nil {
+		t.last, t.number = p, at/pageSize
+		return p[at%pageSize]
+	}
+	return v
+}
+
+// Put returns where the value of an address is, to put one there.
+func (t *Table[T]) Put(at uint64) *T {
+	if t.last == nil || t.number != at/pageSize {
+		p := t.pages[at/pageSize]
+		if p == nil {
+			p = new([pageSize]T)
+			if t.pages == nil {
+				t.pages = make(map[uint64]*[pageSize]T)
+			}
+			t.pages[at/pageSize] = p
+		}
+		t.last, t.number = p, at/pageSize
+	}
+	return &t.last[at%pageSize]
+}
+
+// All goes through the values in the order of their addresses. Zero values between others are among
+// them.
+func (t *Table[T]) All() iter.Seq2[uint64, T] {
+	return func(yield func(uint64, T) bool) {
+		for _, n := range slices.Sorted(maps.Keys(t.pages)) {
+			for i, v := range t.pages[n] {
+				if !yield(n*pageSize+uint64(i), v) { //nolint:gosec // not negative
+					return
+				}
+			}
+		}
+	}
+}
