@@ -378,7 +378,7 @@ func TestLimits(t *testing.T) {
 	for _, find := range []bool{false, true} {
 		f := newToy(loop, true)
 		f.maxBlocks = 1
-		err := error(nil)
+		var err error
 		if find {
 			err = f.FindBlocks(0, f.ways)
 		} else {
