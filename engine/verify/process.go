@@ -22,11 +22,18 @@ type request struct {
 }
 
 // nothing is a target of which nothing can be read, as slowly as the caller likes.
-type nothing struct{ isSlow bool }
+type nothing struct {
+	isSlow bool
+	asked  chan struct{} // takes one value when something is read; nil: nobody wants to know
+}
 
 var errNothing = errors.New("there is nothing to read")
 
 func (n nothing) wait(ctx context.Context) error {
+	select {
+	case n.asked <- struct{}{}:
+	default:
+	}
 	if n.isSlow {
 		<-ctx.Done()
 		return ctx.Err()
@@ -50,11 +57,11 @@ func (n nothing) ReadSection(ctx context.Context, _ uint64, _ string) ([]byte, e
 }
 
 // engine is what a call is offered: nothing, or no engine where the plugin wants none.
-func (v *verifier) engine(isSlow bool) sdk.Engine {
+func (v *verifier) engine(n nothing) sdk.Engine {
 	if v.desc.NoEngine {
 		return nil
 	}
-	return nothing{isSlow}
+	return n
 }
 
 // requests are one for each call, large enough to be cancelled while it is answered.
@@ -89,25 +96,78 @@ func (v *verifier) requests(e sdk.Engine) []request {
 	}
 }
 
-// cancelAfter is when a call is cancelled.
-const cancelAfter = 30 * time.Millisecond
+// When a call is cancelled that reads nothing from the engine: when the process has
+// worked on it for a while, or when nothing has happened for long. On a busy machine a
+// call arrives late, so the time since it was made says little.
+const (
+	cancelAfterWork = 30 * time.Millisecond // of processor time
+	cancelAfter     = 500 * time.Millisecond
+)
 
 // cancellation cancels calls, and then sees whether the process goes on computing.
 func (v *verifier) cancellation() {
-	for _, r := range v.requests(v.engine(true)) {
-		ctx, cancel := context.WithTimeout(v.ctx, cancelAfter)
-		_ = r.make(ctx)
-		cancel()
-		p, err := v.examinee.running(v.ctx)
-		if err != nil {
+	asked := make(chan struct{}, 1)
+	for _, r := range v.requests(v.engine(nothing{isSlow: true, asked: asked})) {
+		p := v.idle()
+		if p == nil {
 			return
 		}
+		select { // what was read for the call before
+		case <-asked:
+		default:
+		}
+		cancelled(v.ctx, p, asked, r.make)
 		if isIdle(v.ctx, p, v.Grace) {
 			continue
 		}
 		v.find(archtest.Error, "End the call when its context does (in other languages: when gRPC says that it was cancelled), and pass it on to every read from the engine: what nobody waits for takes the processor from the calls that follow.",
 			fmt.Sprintf("%s: the process still computes %v after the call was cancelled", r.call, v.Grace))
 		v.examinee.rest()
+	}
+}
+
+// idle is a process that computes nothing: the running one, or another one if that still
+// computes for a call made before. It is nil if there is none.
+func (v *verifier) idle() *plugin.Probe {
+	p, err := v.examinee.running(v.ctx)
+	if err == nil && !isIdle(v.ctx, p, v.Grace) {
+		v.examinee.rest()
+		p, err = v.examinee.running(v.ctx)
+	}
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// cancelled makes a call and cancels it when it has asked the engine for something, or
+// has kept the process busy, or takes long.
+func cancelled(ctx context.Context, p *plugin.Probe, asked <-chan struct{}, call func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, cancelAfter)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = call(ctx)
+	}()
+	before, _ := p.ProcessorTime()
+	tick := time.NewTicker(cancelAfterWork / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-asked:
+			cancel()
+			<-ended
+			return
+		case <-tick.C:
+			if now, err := p.ProcessorTime(); err == nil && now-before >= cancelAfterWork {
+				cancel()
+				<-ended
+				return
+			}
+		}
 	}
 }
 
@@ -156,7 +216,7 @@ func (v *verifier) memory() {
 // makeAll makes every call once, and opens every sample. Their answers were checked
 // before.
 func (v *verifier) makeAll() {
-	for _, r := range v.requests(v.engine(false)) {
+	for _, r := range v.requests(v.engine(nothing{})) {
 		_ = r.make(v.ctx)
 	}
 	for i := range v.objects {
@@ -201,7 +261,7 @@ const notOpenFix = "Answer ErrObjectNotOpen where the answer takes what OpenObje
 // unknownObject asks about an object that the process was never told of.
 func (v *verifier) unknownObject() {
 	req := &sdk.FrameRulesRequest{Object: 77, Functions: []sdk.CodeRange{{PC: 0x1000, Start: 0x1000, Code: make([]byte, 64), Bounded: true, Name: "f"}}}
-	_, err := v.examinee.FrameRules(v.ctx, v.engine(false), req)
+	_, err := v.examinee.FrameRules(v.ctx, v.engine(nothing{}), req)
 	if err != nil && v.ctx.Err() == nil && !errors.Is(err, sdk.ErrObjectNotOpen) {
 		v.find(archtest.Error, notOpenFix, fmt.Sprintf("FrameRules of an object that the process was not told of: %v", err))
 	}
