@@ -107,7 +107,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		w.fast.rows = new([fastSlots]fastRow)
 	}
 	stack, start := w.sample.Stack, w.sample.StackStart
-	order, mask := w.machine.Order, ^w.thread.binding.ReturnAddressMask
+	order, mask := w.machine.Order, w.thread.binding.ReturnAddressMask
 	distance := uint64(w.machine.Description.CallDistance)
 	var sp uint64 // of f, where it is known
 	isSPKnown := false
@@ -130,7 +130,13 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
 			return f
 		}
-		pc := integer(stack[from:from+8:from+8], order) & mask
+		pc := integer(stack[from:from+8:from+8], order)
+		if pc&mask != 0 {
+			if !r.row.Rules.WindowSave {
+				return f // the row does not say that it is signed
+			}
+			pc &^= mask
+		}
 		if pc == 0 {
 			return f
 		}

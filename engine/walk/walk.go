@@ -766,7 +766,7 @@ func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
 	if err != nil {
 		return nil, w.in("return address", err)
 	}
-	caller.pc = pc &^ w.thread.binding.ReturnAddressMask
+	caller.pc = w.withoutSignature(f, source, pc)
 	caller.exact = source.IsSignalFrame() || source.IsInjected
 	w.place(caller)
 	return caller, nil

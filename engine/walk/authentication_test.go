@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/plugins/aarch64"
+)
+
+// wide is a target with code up to addresses of 52 bits.
+type wide struct{ hashed }
+
+func (w *wide) Mapped(address uint64) (mapped, executable bool) {
+	return address < 1<<52, address < 1<<52
+}
+
+// TestSignaturesAreTakenAwayAsRowsSay gives return addresses to rows that say in each way
+// whether they are signed.
+func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
+	const signState, mask = 34, uint64(0x7f) << 48
+	const far, signed = uint64(8)<<48 | 0x1000, uint64(0x5a)<<48 | 0x1000
+	state := &wide{hashed{thread: &target.Thread{ID: "1", Arch: "aarch64"}}}
+	p := newProcess(t, aarch64.New(), Options{MaxFrames: 64}, state)
+	p.Bind(t.Context())
+	w := newWalker(p, p.stateOf(t.Context(), state.thread))
+	w.thread.binding.ReturnAddressMask = mask
+	expression := func(op byte) *cfi.Row {
+		return &cfi.Row{CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 31}, ReturnAddress: 30,
+			Rules: []cfi.RegisterRule{{Column: signState, Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: []byte{op}}}}}
+	}
+	plain := func(windowSave bool) *cfi.Row {
+		return &cfi.Row{CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 31}, ReturnAddress: 30, WindowSave: windowSave}
+	}
+	for _, c := range []struct {
+		name     string
+		row      *cfi.Row
+		by       code.FoundBy
+		pc, want uint64
+	}{
+		{"no bit of a signature", plain(false), code.ByCFI, 0x1000, 0x1000},
+		{"signed", plain(true), code.ByCFI, signed, 0x1000},
+		{"signed, where there is code as it stands", plain(true), code.ByCFI, far, 0x1000},
+		{"not signed", plain(false), code.ByCFI, far, far},
+		{"not signed, by the code", plain(false), code.ByRules, far, far},
+		{"signed without a word", plain(false), code.ByCFI, signed, 0x1000},
+		{"a source that says nothing", plain(false), code.ByBreakpad, far, 0x1000},
+		{"signed by an expression", expression(0x31 /* DW_OP_lit1 */), code.ByCFI, far, 0x1000},
+		{"not signed by an expression", expression(0x30 /* DW_OP_lit0 */), code.ByCFI, far, far},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source := &code.Row{Rules: c.row, By: c.by, Defaults: w.machine.Defaults}
+			source.Compile(w.machine.Machine)
+			f := w.frame(0)
+			f.source, f.hasCFA, f.cfa = source, true, 0x2000
+			if !source.IsCompiled {
+				f.settle(0)
+				f.evaluateRules()
+			}
+			if pc := w.withoutSignature(f, source, c.pc); pc != c.want {
+				t.Errorf("%#x becomes %#x, expected %#x", c.pc, pc, c.want)
+			}
+		})
+	}
+}
