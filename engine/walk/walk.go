@@ -706,9 +706,15 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*code.Row, error) {
 	if !w.isCode(f.pc) {
 		return nil, errNoCode
 	}
-	lookup := f.pc
-	if !f.exact {
+	lookup, isExact := f.pc, f.exact
+	if !isExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
+	}
+	// What returns to the first instruction of a mapping was not called from it: the
+	// kernel made a signal handler return there. qemu has its trampolines in such a page.
+	isFirst := !w.isCode(lookup)
+	if isFirst {
+		lookup, isExact = f.pc, true
 	}
 	// Mappings are of whole pages, so code that is executable is there from its
 	// page's start on.
@@ -721,9 +727,13 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*code.Row, error) {
 	if start+uint64(n) <= lookup {
 		return nil, &code.NoRow{Reasons: []string{err.Error()}}
 	}
-	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
-		PC: lookup, Start: start, Code: bytes[:n], Exact: f.exact,
+	row, err := code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
+		PC: lookup, Start: start, Code: bytes[:n], Exact: isExact,
 	})
+	if err == nil && isFirst && !row.IsSignalFrame() {
+		return nil, &code.NoRow{Reasons: []string{"the PC is in no module, at the start of executable memory: no call is before it"}}
+	}
+	return row, err
 }
 
 // recover computes the CFA of f and the state of its caller. A caller of nil
