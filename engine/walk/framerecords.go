@@ -164,10 +164,10 @@ func (w *walker) isLooseCode(pc uint64) bool {
 // address of code.
 const maxArguments = 1 << 12
 
-// isMarkedOutermost says whether the frame pointer of a frame is 0, which marks the outermost
-// one (psABI, 3.4.1), or leads to a record of zeros, as that of the first function of a
-// thread does on macOS. In place of the second zero is the number of the program's
-// arguments where macOS 10 calls main.
+// isMarkedOutermost says whether the frame pointer of a frame is 0, which marks the
+// outermost one (x86-64's psABI, 3.4.1; AAPCS64, 6.4.6), or leads to a record of zeros, as
+// that of the first function of a thread does on macOS. In place of the second zero is the
+// number of the program's arguments where macOS 10 calls main.
 func (w *walker) isMarkedOutermost(f *frame) bool {
 	fp, err := f.value(uint64(w.machine.Description.FP))
 	if err != nil || fp == 0 {
