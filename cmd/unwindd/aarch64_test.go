@@ -39,15 +39,7 @@ func TestCoresOfAArch64ByQemu(t *testing.T) {
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "subject")
 			oracle.Run(t, "aarch64-linux-gnu-gcc", append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", "aarch64crash.c"))...)
-			cmd := exec.Command("sh", "-c", "ulimit -c unlimited && exec qemu-aarch64 -cpu max -L "+aarch64Root+" ./subject "+c.what)
-			cmd.Dir = dir
-			_ = cmd.Run() // it crashes
-			cores, _ := filepath.Glob(filepath.Join(dir, "qemu_*.core"))
-			if len(cores) != 1 {
-				list, _ := os.ReadDir(dir)
-				t.Fatalf("%d cores of qemu in %v", len(cores), list)
-			}
-			got := stackJSON(t, cores[0], "--sysroot", aarch64Root, "--exe", exe)
+			got := stackJSON(t, aarch64Core(t, dir, c.what), "--sysroot", aarch64Root, "--exe", exe)
 			names := []string{}
 			for _, f := range got.Threads[0].Frames {
 				if names = append(names, f.Function); f.Function == "main" {
@@ -61,5 +53,56 @@ func TestCoresOfAArch64ByQemu(t *testing.T) {
 				t.Errorf("it ends in %s, expected _start: %+v", last.Function, got.Threads[0].Stopped)
 			}
 		})
+	}
+}
+
+// aarch64Core is the core that qemu writes when ./subject of a folder crashes.
+func aarch64Core(t *testing.T, dir string, args string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "ulimit -c unlimited && exec qemu-aarch64 -cpu max -L "+aarch64Root+" ./subject "+args)
+	cmd.Dir = dir
+	_ = cmd.Run() // it crashes
+	cores, _ := filepath.Glob(filepath.Join(dir, "qemu_*.core"))
+	if len(cores) != 1 {
+		list, _ := os.ReadDir(dir)
+		t.Fatalf("%d cores of qemu in %v", len(cores), list)
+	}
+	return cores[0]
+}
+
+// TestLazyBindingOfAArch64 crashes while the dynamic linker looks for a function: the
+// procedure linkage table pushed two words that the linker's call frame information does
+// not count.
+func TestLazyBindingOfAArch64(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	library, exe := filepath.Join(dir, "libchosen.so"), filepath.Join(dir, "subject")
+	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-g", "-fPIC", "-shared", "-o", library, write("chosen.c", `
+static int chosen(void) { return 1; }
+static int (*choose(void))(void) { *(volatile int *)8 = 1; return chosen; }
+int choice(void) __attribute__((ifunc("choose")));
+`))
+	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-g", "-Wl,-z,lazy,-rpath,"+dir, "-o", exe, write("subject.c", `
+int choice(void);
+__attribute__((noinline, noclone)) int step(int left) { volatile char room[64]; room[left] = 1; return (left ? step(left - 1) : choice()) + room[left]; }
+int main(void) { return step(2); }
+`), library)
+	got := stackJSON(t, aarch64Core(t, dir, ""), "--sysroot", aarch64Root, "--exe", exe)
+	names := []string{}
+	for _, f := range got.Threads[0].Frames {
+		if f.Function != "" {
+			names = append(names, f.Function)
+		}
+	}
+	if want := []string{"choose", "step", "step", "step", "main", "__libc_start_main", "_start"}; !slices.Equal(names, want) {
+		t.Errorf("%q, expected %q", names, want)
 	}
 }

@@ -3,9 +3,11 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 )
@@ -73,6 +75,7 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 		}
 		switch {
 		case err == nil:
+			s.object.machine.countPushed(found)
 			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
 		case errors.Is(err, cfi.ErrNoFDE):
 		case errors.Is(err, errEmptyFDE):
@@ -115,4 +118,29 @@ func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
 		return nil, fde, fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x, %w", fde.Offset, fde.Start, fde.End, errEmptyFDE)
 	}
 	return &row, fde, nil
+}
+
+// countPushed completes a row of a function that is entered with its return address on
+// the stack although the architecture's calls leave it in a register: the caller's stack
+// pointer is above the return address. PLTs of AArch64 enter _dl_runtime_resolve like
+// that, and glibc's rows count its CFA without the two words that they push.
+func (m *Machine) countPushed(row *cfi.Row) {
+	d := m.Description
+	if d.Entry == nil || row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) && row.CFA.Register != uint64(d.FP) {
+		return
+	}
+	entered, _ := d.Entry.Rule(d.Entry.ReturnAddress)
+	back, _ := row.Rule(row.ReturnAddress)
+	if entered.Kind == cfi.Offset || back.Kind != cfi.Offset || back.Offset < 0 {
+		return
+	}
+	i, isThere := slices.BinarySearchFunc(row.Rules, uint64(d.SP), func(r cfi.RegisterRule, column uint64) int {
+		return cmp.Compare(r.Column, column)
+	})
+	if isThere {
+		return
+	}
+	word := int64(d.AddressBits+7) / 8
+	above := back.Offset/(2*word)*(2*word) + 2*word // words are pushed in pairs
+	row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset, Offset: above}})
 }
