@@ -660,13 +660,38 @@ func (w *walker) in(part string, err error) error {
 
 // findRow finds the row of a frame, in its module or in code that is in none.
 func (w *walker) findRow(ctx context.Context, f *frame) (*code.Row, error) {
-	if f.module != nil {
-		return w.row(ctx, f.module, f.offset, f.exact)
+	if f.exact || !w.isFirst(f) {
+		return w.rowAt(ctx, f, f.exact)
 	}
-	key := looseKey{f.pc, f.exact}
+	row, err := w.rowAt(ctx, f, true)
+	if err == nil && !row.IsSignalFrame() {
+		return nil, &code.NoRow{Reasons: []string{"the PC is at the start of executable memory: no call is before it"}}
+	}
+	return row, err
+}
+
+// isFirst reports whether the return address that is the PC of a frame is the first
+// address of its module, or of executable memory that is in none. Nothing is called from
+// there: the kernel made a signal handler return to it. qemu has its trampolines in such
+// a page.
+func (w *walker) isFirst(f *frame) bool {
+	distance := uint64(w.machine.Description.CallDistance)
+	if f.module != nil {
+		return f.lookup == f.offset && distance > 0
+	}
+	return w.isCode(f.pc) && !w.isCode(f.pc-distance)
+}
+
+// rowAt finds the row for the PC of a frame. isExact says that the code there is about to
+// execute; else it is behind a call.
+func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
+	if f.module != nil {
+		return w.row(ctx, f.module, f.offset, isExact)
+	}
+	key := looseKey{f.pc, isExact}
 	r, isKnown := w.loose[key]
 	if !isKnown {
-		row, err := w.looseRow(ctx, f)
+		row, err := w.looseRow(ctx, f, isExact)
 		if errors.Is(err, errNoCode) {
 			return nil, err // nothing is allocated for samples of processes that begin to execute
 		}
@@ -702,19 +727,13 @@ func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExac
 }
 
 // looseRow reads the row of code that is in no module.
-func (w *walker) looseRow(ctx context.Context, f *frame) (*code.Row, error) {
+func (w *walker) looseRow(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
 	if !w.isCode(f.pc) {
 		return nil, errNoCode
 	}
-	lookup, isExact := f.pc, f.exact
+	lookup := f.pc
 	if !isExact {
 		lookup -= uint64(w.machine.Description.CallDistance)
-	}
-	// What returns to the first instruction of a mapping was not called from it: the
-	// kernel made a signal handler return there. qemu has its trampolines in such a page.
-	isFirst := !w.isCode(lookup)
-	if isFirst {
-		lookup, isExact = f.pc, true
 	}
 	// Mappings are of whole pages, so code that is executable is there from its
 	// page's start on.
@@ -727,13 +746,9 @@ func (w *walker) looseRow(ctx context.Context, f *frame) (*code.Row, error) {
 	if start+uint64(n) <= lookup {
 		return nil, &code.NoRow{Reasons: []string{err.Error()}}
 	}
-	row, err := code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
+	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
 		PC: lookup, Start: start, Code: bytes[:n], Exact: isExact,
 	})
-	if err == nil && isFirst && !row.IsSignalFrame() {
-		return nil, &code.NoRow{Reasons: []string{"the PC is in no module, at the start of executable memory: no call is before it"}}
-	}
-	return row, err
 }
 
 // recover computes the CFA of f and the state of its caller. A caller of nil

@@ -39,6 +39,10 @@ MACHINES = {3: "i386", 62: "x86_64", 183: "aarch64", 224: "amdgpu", 243: "riscv6
 # gdb's names of registers that are called otherwise in a snapshot.
 X86_NAMES = {"eflags": "rflags", "fctrl": "fcw", "fstat": "fsw", "fs_base": "fs.base", "gs_base": "gs.base"}
 RISCV_NAMES = {"fp": "s0"}
+AARCH64_NAMES = {"tpidr": "tpidr_el0", "TPIDR_EL0": "tpidr_el0", "tpidr2": "tpidr2_el0"}
+# Registers of AArch64 that a process has: qemu adds those of the machine, and describes
+# predicates as wider than they are.
+AARCH64_KEPT = re.compile(r"([xvz]\d+|sp|pc|cpsr|fpsr|fpcr|vg|pauth_[cd]mask|tpidr2?|TPIDR_EL0)$")
 # Registers of RISC-V that are those of the machine, or pieces of fcsr.
 RISCV_LEFT_OUT = re.compile(r"(fflags|frm|cycle|time|instret|priv|csr\d+)$")
 # Registers of x86-64 that are no value of their own, or that nobody unwinds by.
@@ -181,12 +185,13 @@ class Snapshot:
         with open(name, "rb") as f:
             return f.read(), False
 
-    def add_code(self, pc, arch):
+    def add_code(self, pc, arch, is_trampoline):
         """Keeps code that is in no module."""
         if any(start <= pc < end for start, end in self.placed):
             return
-        # What gdb takes for a frame may be none, and its PC data.
-        if not any(start <= pc < end for start, end in self.executable):
+        # What gdb takes for a frame may be none, and its PC data. A stub says no mappings,
+        # but gdb knows trampolines by their code.
+        if not is_trampoline and not any(start <= pc < end for start, end in self.executable):
             return
         page = pc & -PAGE
         self.keep(page - PAGE, page + 2 * PAGE)
@@ -292,7 +297,7 @@ class Snapshot:
                 start, end = sp - BELOW, sp + 8
             self.keep(max(start, 0), end)
             left -= end - start
-            self.add_code(pc, arch)
+            self.add_code(pc, arch, frame.type() == gdb.SIGTRAMP_FRAME)
             last = sp
             if left <= 0:
                 self.problem("a stack has more than %d bytes: the rest is left out" % MOST_OF_STACK)
@@ -440,11 +445,13 @@ def registers(frame, arch):
     """The registers of the top frame, as a snapshot writes them."""
     out = {}
     names = [r.name for r in frame.architecture().registers() if r.name]
-    renamed = {"x86_64": X86_NAMES, "riscv64": RISCV_NAMES}.get(arch, {})
+    renamed = {"x86_64": X86_NAMES, "riscv64": RISCV_NAMES, "aarch64": AARCH64_NAMES}.get(arch, {})
     if arch == "x86_64":
         names = [n for n in names if not X86_LEFT_OUT.match(n)] + X86_MORE
     elif arch == "riscv64":
         names = [n for n in names if not RISCV_LEFT_OUT.match(n)]
+    elif arch == "aarch64":
+        names = [n for n in names if AARCH64_KEPT.match(n)]
     for name in names:
         value = read_register(frame, name)
         if value is None:
