@@ -3,6 +3,7 @@
 package valuecheck
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -221,8 +222,19 @@ func literal(text string) string {
 	return ""
 }
 
-// sameLiteral compares two literals, however much of a text each shows.
+// incomplete is what gdb prints behind a text whose last bytes are no whole character.
+const incomplete = ", <incomplete sequence "
+
+// sameLiteral compares two literals, however much of a text each shows. Before an
+// incomplete character gdb may leave out a whole one: "\260", <incomplete sequence \373>
+// is its text of the bytes b0 63 fb.
 func sameLiteral(a, b string) bool {
+	if theirs, end, isIncomplete := strings.Cut(strings.TrimSuffix(a, "..."), incomplete); isIncomplete {
+		x, okX := unquote(theirs, '"')
+		y, okY := unquote(`"`+strings.TrimSuffix(end, ">")+`"`, '"')
+		ours, ok := unquote(strings.TrimSuffix(b, "..."), '"')
+		return okX && okY && ok && len(x)+len(y) <= len(ours) && bytes.HasPrefix(ours, x) && bytes.Contains(ours[len(x):], y)
+	}
 	cutA, cutB := strings.HasSuffix(a, "..."), strings.HasSuffix(b, "...")
 	x, okX := unquote(strings.TrimSuffix(a, "..."), '"')
 	y, okY := unquote(strings.TrimSuffix(b, "..."), '"')
