@@ -48,6 +48,8 @@ func describe() *sdk.Description {
 		AddressSpaces:  []sdk.AddressSpace{{Number: locexpr.DefaultSpace, Name: "global", Bits: 64, Scope: sdk.ProcessScope}},
 		DefaultRules:   defaultRules(),
 		FramePointer:   frameRecord(),
+		Entry:          entry(),
+		ThreadLocal:    &sdk.ThreadLocal{Pointer: tp, Variant: sdk.ThreadLocalVariantI, TCBBelow: 16},
 		CallDistance:   1,
 		MaxInstruction: 4,
 		StackAlign:     8,
@@ -121,6 +123,16 @@ func frameRecord() *cfi.Row {
 		}
 	}
 	return row
+}
+
+// entry is the frame of a function that has executed nothing: the call has put the return
+// address into ra, and nothing onto the stack (psABI, "Integer Register Convention").
+func entry() *cfi.Row {
+	return &cfi.Row{
+		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(sp)},
+		Rules:         []cfi.RegisterRule{{Column: uint64(ra), Rule: cfi.Rule{Kind: cfi.SameValue}}},
+		ReturnAddress: uint64(ra),
+	}
 }
 
 // saved says that a register is in memory, so many bytes from the CFA.
