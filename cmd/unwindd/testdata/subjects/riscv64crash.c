@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stops five calls below main: it calls through null ("call"), a handler of a null read
+ * Stops calls below main: it calls through null ("call"), a handler of a null read
  * traps ("handler"), or it reads at null ("data"). */
 #include <signal.h>
 #include <string.h>
@@ -31,6 +31,7 @@ NOINLINE int step(int left, int isCall, void *null) {
 
 int main(int argc, char **argv) {
 	before[0] = argc;
+	before[4] = 42;
 	mark = 4711;
 	if (argc > 1 && !strcmp(argv[1], "handler"))
 		signal(SIGSEGV, handler);
