@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,12 +16,16 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
+// An emulated machine is one whose programs qemu runs.
+type emulated struct{ machine, cpu, root string }
+
 // qemuSnapshot runs a program under qemu until a signal stops it, has gdb write a snapshot
-// of it, and returns that with the PCs of gdb's frames by thread.
-func qemuSnapshot(t *testing.T, machine, cpu, root string, gdb []string, command ...string) (path string, pcs map[string][]string) {
+// of it, and returns that with the PCs of gdb's frames by thread. gdb is told more before
+// the program runs, and once it has stopped.
+func (m emulated) qemuSnapshot(t *testing.T, before, after []string, command ...string) (path string, pcs map[string][]string) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gdb")
-	qemu := exec.Command("qemu-"+machine, append([]string{"-cpu", cpu, "-L", root, "-g", socket}, command...)...)
+	qemu := exec.Command("qemu-"+m.machine, append([]string{"-cpu", m.cpu, "-L", m.root, "-g", socket}, command...)...)
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +36,9 @@ func qemuSnapshot(t *testing.T, machine, cpu, root string, gdb []string, command
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	args := append([]string{"-iex", "set sysroot " + root}, gdb...)
-	return gdbSnapshot(t, "gdb-multiarch", append(args, "-ex", "file "+command[0], "-ex", "target remote "+socket, "-ex", "continue")...)
+	args := slices.Concat([]string{"-iex", "set sysroot " + m.root}, before,
+		[]string{"-ex", "file " + command[0], "-ex", "target remote " + socket, "-ex", "continue"}, after)
+	return gdbSnapshot(t, "gdb-multiarch", args...)
 }
 
 // TestStacksOfAArch64AreGDBs stops programs of AArch64 under qemu by a signal, and walks
@@ -63,7 +69,7 @@ func TestStacksOfAArch64AreGDBs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
 			oracle.Run(t, "aarch64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", c.source))...)
-			path, want := qemuSnapshot(t, "aarch64", "cortex-a72", aarch64Root, c.gdb, append([]string{exe}, c.args...)...)
+			path, want := emulated{"aarch64", "cortex-a72", aarch64Root}.qemuSnapshot(t, c.gdb, nil, append([]string{exe}, c.args...)...)
 			got := stackJSON(t, path)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {
 				t.Errorf("%d threads, gdb has %d, expected %d; problems %q", len(got.Threads), len(want), c.threads, got.Target.Problems)

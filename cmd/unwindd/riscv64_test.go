@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,24 +23,7 @@ import (
 
 const riscv64Root = "/usr/riscv64-linux-gnu"
 
-// qemuSnapshot has a program of RISC-V run under qemu and gdb, which is told to do more,
-// and is a snapshot of where it stops then, with the PCs of gdb's stacks by thread.
-func qemuSnapshot(t *testing.T, exe string, args []string, gdb ...string) (path string, pcs map[string][]string) {
-	t.Helper()
-	socket := filepath.Join(t.TempDir(), "gdb")
-	qemu := exec.Command("qemu-riscv64", append([]string{"-L", riscv64Root, "-g", socket, exe}, args...)...)
-	if err := qemu.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { qemu.Process.Kill(); qemu.Wait() }()
-	for range 600 {
-		if _, err := os.Stat(socket); err == nil {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return gdbSnapshot(t, "gdb-multiarch", append([]string{"-iex", "set sysroot " + riscv64Root, "-ex", "file " + exe, "-ex", "target remote " + socket}, gdb...)...)
-}
+var riscv64 = emulated{"riscv64", "rv64", riscv64Root}
 
 // TestStacksOfRISCVAreGDBs has programs of RISC-V crash under qemu, and walks them by the
 // plugin of examples/arch-riscv64, in its own process, as gdb does.
@@ -64,7 +45,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
 			oracle.Run(t, "riscv64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", c.source))...)
-			path, want := qemuSnapshot(t, exe, nil, "-ex", "continue")
+			path, want := riscv64.qemuSnapshot(t, nil, nil, exe)
 			got := stackJSON(t, path, "--plugin-dir", plugins)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {
 				t.Errorf("%d threads, gdb has %d, expected %d; problems %q", len(got.Threads), len(want), c.threads, got.Target.Problems)
@@ -114,11 +95,11 @@ func TestCallsThroughNullOfRISCV(t *testing.T) {
 			dir := t.TempDir()
 			exe, page := filepath.Join(dir, "subject"), filepath.Join(dir, "page")
 			oracle.Run(t, "riscv64-linux-gnu-gcc", append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", "riscv64crash.c"))...)
-			gdb := []string{"-ex", "continue"}
+			var gdb []string
 			if c.what == "handler" {
 				gdb = append(gdb, "-ex", "continue", "-ex", "set $page=(long)$ra&-4096", "-ex", "dump binary memory "+page+" $page $page+4096")
 			}
-			path, byGDB := qemuSnapshot(t, exe, []string{c.what}, gdb...)
+			path, byGDB := riscv64.qemuSnapshot(t, nil, gdb, exe, c.what)
 			if c.what == "handler" {
 				addPage(t, path, page)
 			}
@@ -227,7 +208,7 @@ func TestThreadLocalStorageOfRISCV(t *testing.T) {
 	dir := t.TempDir()
 	exe, block := filepath.Join(dir, "subject"), filepath.Join(dir, "block")
 	oracle.Run(t, "clang-22", "--target=riscv64-linux-gnu", "-march=rv64gc", "-w", "-O1", "-g", "-fuse-ld=lld-22", "-o", exe, filepath.Join("testdata", "subjects", "riscv64crash.c"))
-	path, _ := qemuSnapshot(t, exe, []string{"data"}, "-ex", "continue", "-ex", "dump binary memory "+block+" $tp-64 $tp+64")
+	path, _ := riscv64.qemuSnapshot(t, nil, []string{"-ex", "dump binary memory " + block + " $tp-64 $tp+64"}, exe, "data")
 	content, err := os.ReadFile(block)
 	if err != nil {
 		t.Fatal(err)
