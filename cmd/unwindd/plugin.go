@@ -206,6 +206,9 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	line("origin", "%s", origin)
 	line("recognises", "%s", strings.Join(recognises(d), ", "))
 	line("addresses", "%d bits, %s", d.AddressBits, order)
+	if d.CanonicalBits > 0 {
+		line("canonical", "addresses of %d bits", d.CanonicalBits)
+	}
 	line("PC, SP, FP", "%s, %s, %s", register(d.PC), register(d.SP), register(d.FP))
 	line("return address", "column %d", d.ReturnAddress)
 	for _, r := range []struct {
