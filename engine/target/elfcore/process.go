@@ -261,7 +261,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 		if d != nil {
 			t.Arch = d.Name
 			if _, ok := t.Registers.Get(d.PC); !ok && t.Problem == "" && d.PC != sdk.NoRegister {
-				t.Problem = fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, which do not reach to the program counter", t.status.offset, len(t.status.data))
+				t.Problem = withoutPC(d, &t.status)
 			}
 		} else if t.Arch = h.arch(); t.Problem == "" {
 			t.Unread = unread
@@ -272,6 +272,14 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 		p.threads = append(p.threads, t.Thread)
 	}
 	return unplaced
+}
+
+// withoutPC says why the registers of a thread have no program counter.
+func withoutPC(d *sdk.Description, status *note) string {
+	if d.RegisterSet(sdk.CoreNote, coreOwner, ntPRSTATUS) == nil {
+		return fmt.Sprintf("the description of %s has no register set for NT_PRSTATUS: a core note of %s, type %d", d.Name, coreOwner, ntPRSTATUS)
+	}
+	return fmt.Sprintf("NT_PRSTATUS at offset %#x has %d bytes, which do not reach to the program counter", status.offset, len(status.data))
 }
 
 // Signals that have the same number on every machine.

@@ -215,6 +215,18 @@ func TestDamagedNotes(t *testing.T) {
 	}
 }
 
+func TestADescriptionWithoutRegisterSets(t *testing.T) {
+	b := little64()
+	b.parts = []part{{typ: elf.PT_NOTE, data: b.note(nil, coreOwner, ntPRSTATUS, b.status(3, 0, 0, 0))}}
+	d := testDescription(b.numbers)
+	d.RegisterSets = nil
+	c := openBytes(t, b.numbers, b.core(), Options{Describe: describe(d)})
+	want := "the description of " + d.Name + " has no register set for NT_PRSTATUS: a core note of CORE, type 1"
+	if got := c.Threads()[0].Problem; got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}
+
 func TestManyProblemsAreCounted(t *testing.T) {
 	b := little64()
 	status := b.note(nil, coreOwner, ntPRSTATUS, b.status(1, 11, 0x100, 0))
