@@ -19,7 +19,8 @@ const proxiedVersion = "v0.0.0"
 
 // moduleProxy makes a module proxy of this checkout and of modules of the examples, and
 // returns the environment of who has no other one: modules that this checkout needs come
-// from the module cache.
+// from the module cache. Paths are left out of what is built, so that the build cache
+// has it although the folder is a new one each time.
 func moduleProxy(t *testing.T, root string, examples ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +44,7 @@ func moduleProxy(t *testing.T, root string, examples ...string) []string {
 	return []string{
 		"GOPROXY=file://" + dir + ",file://" + filepath.Join(cache, "cache", "download") + ",off",
 		"GOMODCACHE=" + filepath.Join(home, "mod"), "GOBIN=" + filepath.Join(home, "bin"),
-		"GONOSUMDB=*", "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local",
+		"GONOSUMDB=*", "GOFLAGS=-mod=mod -trimpath", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=local",
 	}
 }
 
@@ -112,10 +113,18 @@ func addModule(t *testing.T, proxy, path, dir string, isLeftOut func(string) boo
 }
 
 // goBin is where an environment of moduleProxy has executables installed.
-func goBin(env []string) string {
+func goBin(env []string) string { return variable(env, "GOBIN") }
+
+// proxyOf is the folder of the proxy of an environment of moduleProxy.
+func proxyOf(env []string) string {
+	first, _, _ := strings.Cut(variable(env, "GOPROXY"), ",")
+	return strings.TrimPrefix(first, "file://")
+}
+
+func variable(env []string, name string) string {
 	for _, e := range env {
-		if dir, ok := strings.CutPrefix(e, "GOBIN="); ok {
-			return dir
+		if value, ok := strings.CutPrefix(e, name+"="); ok {
+			return value
 		}
 	}
 	return ""
@@ -144,6 +153,7 @@ func TestVendorsModule(t *testing.T) {
 	if status != exitDone || !strings.Contains(stdout, "riscv64") || !strings.Contains(stdout, "ELF machine 243") {
 		t.Errorf("status %d\n%s%s", status, stdout, stderr)
 	}
+	verifyVendor(t, plugins, vendorState)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -161,4 +171,33 @@ func TestVendorsModule(t *testing.T) {
 			t.Errorf("the module imports %s, expected sdk, cfi and locexpr", room)
 		}
 	}
+}
+
+// vendorState is the recorded state of the example, beside which its stack lies.
+const vendorState = "../../examples/arch-riscv64/testdata/crash.snapshot"
+
+// verifyVendor has a recorded state walked by the example's plugin.
+func verifyVendor(t *testing.T, plugins, state string) {
+	t.Helper()
+	stdout, stderr, status := unwindd(t, "plugin", "verify", filepath.Join(plugins, "unwindd-arch-riscv64"), "--state", state)
+	if status != exitDone || !strings.Contains(stdout, "passed: 0 errors, 0 warnings") {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// TestVendorsStateIsMade makes the recorded state of the example again, as its make.sh does.
+func TestVendorsStateIsMade(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "sh", "python3", "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
+	dir := t.TempDir()
+	oracle.Run(t, "sh", filepath.Join(filepath.Dir(vendorState), "make.sh"), dir)
+	made := filepath.Join(dir, filepath.Base(vendorState))
+	expected, err := os.ReadFile(vendorState + ".expected.json")
+	if err == nil {
+		err = os.WriteFile(made+".expected.json", expected, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifyVendor(t, installVendor(t, "arch-riscv64"), made)
 }
