@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-
-	"github.com/hashicorp/go-plugin"
 )
 
 // benchArch reads from the engine as its requests order: the PC of the first function
@@ -75,7 +73,7 @@ func (*benchArch) FrameRules(ctx context.Context, e Engine, req *FrameRulesReque
 // BenchmarkEngineReads is one read of a plugin in another process, connected as
 // the engine connects it but for TLS.
 func BenchmarkEngineReads(b *testing.B) {
-	_, c := start(b, "bench", func(c *plugin.ClientConfig) { c.AutoMTLS = false })
+	c := start(b, "bench", nil).client
 	e := &testEngine{memory: make([]byte, 2<<20), section: make([]byte, 16<<20)}
 	for i, order := range benchReads {
 		b.Run(order.name, func(b *testing.B) {

@@ -3,11 +3,13 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -18,9 +20,10 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// A Client is an Architecture in another process: what Dispense(PluginName) of
-// go-plugin's client gives. Every call ends with its context. What an answer
-// says is decoded, not yet judged: the Validate methods of the answers do that.
+// A Client is an Architecture in another process: the engine's side of the
+// connection. It is here because both sides encode alike; a plugin does not link
+// it. Every call ends with its context. What an answer says is decoded, not yet
+// judged: the Validate methods of the answers do that.
 //
 // An error is a *RemoteError where the architecture's own method failed, wraps
 // the context's error where that ended, wraps ErrMalformed where the answer
@@ -29,6 +32,7 @@ import (
 type Client struct {
 	rpc     pb.ArchitectureClient
 	gone    context.Context // ends with the process
+	ready   time.Duration
 	engines engineServer
 
 	mu         sync.Mutex
@@ -45,13 +49,12 @@ type attachment struct {
 
 var _ Architecture = (*Client)(nil)
 
-func newClient(gone context.Context, conn grpc.ClientConnInterface) *Client {
-	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone}
+// NewClient is the architecture at the other end of a connection. gone ends with its
+// process. ready is how long that may take to be ready to ask the engine; 0: as long
+// as it likes. A call that needs it waits no longer than it lasts itself.
+func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.Duration) *Client {
+	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone, ready: ready}
 }
-
-// attachTimeout is how long a plugin may take to be ready to ask the engine. A call
-// that needs it waits no longer than it lasts itself.
-const attachTimeout = time.Minute
 
 // attach waits until the plugin is ready to ask the engine, and says whether it will.
 // All calls share one connection, which outlives the call that began it; one that
@@ -78,10 +81,9 @@ func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {
 func (c *Client) serveEngine(a *attachment) {
 	ctx, cancel := context.WithCancelCause(c.gone)
 	defer cancel(nil)
-	late := time.AfterFunc(attachTimeout, func() {
-		cancel(fmt.Errorf("%w: no message within %s", ErrMalformed, attachTimeout))
-	})
 	isReady := false
+	isLate := func() { cancel(fmt.Errorf("%w: no message within %s", ErrMalformed, c.ready)) }
+	late := time.AfterFunc(cmp.Or(c.ready, math.MaxInt64), isLate)
 	s, err := openEngineStream(ctx, c.rpc, &c.engines)
 	if err == nil {
 		err = s.serve(func() {

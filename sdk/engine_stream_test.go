@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -310,7 +310,7 @@ func TestReadsEndWithTheEngine(t *testing.T) {
 		failed <- err
 		return nil, err
 	}}
-	c, conn := dialConn(t, &architectureServer{arch: arch, logger: hclog.NewNullLogger()})
+	c, conn := dialConn(t, &architectureServer{arch: arch, log: io.Discard})
 	e := &testEngine{block: make(chan struct{}), entered: make(chan struct{}, 1), finished: make(chan struct{}, 1)}
 	go func() {
 		<-e.entered

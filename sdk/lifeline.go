@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// A lifeline ends a plugin whose engine is gone. go-plugin itself ends one only
-// when it is told to, which an engine that was killed never does; but its
-// connection ends, and the engine never closes its only one otherwise.
+// A lifeline ends a plugin whose engine is gone. An engine that was killed tells
+// it nothing; but its connection ends, and the engine never closes its only one
+// otherwise.
 type lifeline struct {
 	mu          sync.Mutex
 	connections int

@@ -5,61 +5,93 @@ package sdk
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
 // Serve is the main function of a plugin. It shakes hands with the engine that
 // started the process, answers its calls, and returns when the engine is gone,
-// however that ended. Logs go to standard error as JSON lines, which the engine
-// reads. A process that no engine started says what it is and exits with
+// however that ended. What the process writes to standard output after that goes
+// to standard error, which the engine reads; panics are logged there as lines of
+// hclog's JSON. A process that no engine started says what it is and exits with
 // status 1.
+//
+// It does without go-plugin, whose server has both halves of two protocols in it:
+// a quarter of the executable, and of the time until it is ready.
 func Serve(arch Architecture) {
-	handshake := Handshake()
-	if os.Getenv(handshake.MagicCookieKey) != handshake.MagicCookieValue {
-		name := filepath.Base(os.Args[0])
-		fmt.Fprintf(os.Stderr, "%s is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
-			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names.\n",
-			name, ProtocolVersion)
+	var err error
+	if os.Getenv(Cookie) == CookieValue {
+		err = serve(arch)
+	} else {
+		err = fmt.Errorf("this is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
+			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names.", ProtocolVersion)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
 		os.Exit(1)
 	}
-	plugin.Serve(serveConfig(arch))
 }
 
-func serveConfig(arch Architecture) *plugin.ServeConfig {
-	logger := hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: os.Stderr, JSONFormat: true})
-	server := &architectureServer{arch: arch, logger: logger}
-	return &plugin.ServeConfig{
-		HandshakeConfig:  Handshake(),
-		VersionedPlugins: versions(&grpcPlugin{server: server}),
-		Logger:           logger,
-		TLSProvider:      tlsConfig,
-		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			life := &lifeline{}
-			s := newServer(append(opts, grpc.StatsHandler(life))...)
-			life.begin(connectTimeout, s.Stop)
-			return s
-		},
+// serve answers the engine that started the process, until it is gone.
+func serve(arch Architecture) error {
+	var opts []grpc.ServerOption
+	secure, err := tlsConfig()
+	switch {
+	case err != nil:
+		return err
+	case secure != nil:
+		opts = append(opts, grpc.Creds(credentials.NewTLS(secure)))
 	}
+	dir := os.Getenv(SocketDirectory)
+	if dir == "" {
+		return fmt.Errorf("%s is not set, expected the directory to listen in", SocketDirectory)
+	}
+	life := &lifeline{}
+	s := newServer(arch, append(opts, grpc.StatsHandler(life))...)
+	l, err := listen(dir)
+	if err != nil {
+		return err
+	}
+	life.begin(connectTimeout, s.Stop)
+	if _, err := fmt.Printf("%d|%d|unix|%s|grpc\n", HandshakeVersion, ProtocolVersion, l.Addr()); err != nil {
+		return fmt.Errorf("saying where it listens: %w", err)
+	}
+	os.Stdout = os.Stderr // the engine reads one line of the other
+	return s.Serve(l)
 }
+
+// listen listens on a socket in a directory. It is removed with the listener.
+func listen(dir string) (net.Listener, error) {
+	return net.Listen("unix", filepath.Join(dir, fmt.Sprintf("plugin%d", os.Getpid())))
+}
+
+// serverLimits are those of messages.
+var serverLimits = []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer)}
 
 // newServer is a server of an architecture.
-func newServer(opts ...grpc.ServerOption) *grpc.Server {
-	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer))...)
+func newServer(arch Architecture, opts ...grpc.ServerOption) *grpc.Server {
+	s := grpc.NewServer(append(opts, serverLimits...)...)
+	pb.RegisterArchitectureServer(s, &architectureServer{arch: arch, log: os.Stderr})
+	return s
 }
 
-// tlsConfig secures the connection as the engine said; nil where it said nothing,
-// or left it to go-plugin.
+// tlsConfig secures the connection as the engine said; nil where it said nothing.
 func tlsConfig() (*tls.Config, error) {
 	identity, engine := os.Getenv(PluginIdentity), os.Getenv(EngineCertificate)
-	if identity == "" || engine == "" {
-		return nil, nil //nolint:nilnil // go-plugin's way to say so
+	switch {
+	case identity == "" && engine == "":
+		return nil, nil //nolint:nilnil // the engine asks for none
+	case identity == "" || engine == "":
+		return nil, errors.New(PluginIdentity + " and " + EngineCertificate + ": one of them is not set, expected both or none")
 	}
 	pair, err := tls.X509KeyPair([]byte(identity), []byte(identity))
 	if err != nil {
@@ -73,9 +105,7 @@ func tlsConfig() (*tls.Config, error) {
 		Certificates: []tls.Certificate{pair},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    trusted,
-		RootCAs:      trusted,
 		MinVersion:   tls.VersionTLS13,
-		ServerName:   "localhost",
 	}, nil
 }
 

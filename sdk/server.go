@@ -4,12 +4,14 @@ package sdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"sync"
+	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,8 +24,8 @@ import (
 // An architectureServer serves an Architecture over gRPC: the plugin's side.
 type architectureServer struct {
 	pb.UnimplementedArchitectureServer
-	arch   Architecture
-	logger hclog.Logger
+	arch Architecture
+	log  io.Writer // gets entries of hclog's JSON, a line each
 
 	mu     sync.Mutex
 	engine *engineConn // nil: the engine has not opened it, or ended it
@@ -67,7 +69,7 @@ func answer[P, Q, A, R any](s *architectureServer, call string, p P,
 	var none R
 	defer func() {
 		if r := recover(); r != nil {
-			s.logger.Error("the architecture panicked", "call", call, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			s.logPanic(call, fmt.Sprint(r))
 			answer, err = none, panicError(call, fmt.Sprint(r), panics.Place())
 		}
 	}()
@@ -87,6 +89,27 @@ func answer[P, Q, A, R any](s *architectureServer, call string, p P,
 		return none, architectureError(call, err)
 	}
 	return answer, nil
+}
+
+// logPanic logs the panic that is being recovered from.
+func (s *architectureServer) logPanic(call, value string) {
+	line, err := json.Marshal(panicEntry{
+		Level: "error", Message: "the architecture panicked", Time: time.Now(),
+		Call: call, Panic: value, Stack: string(debug.Stack()),
+	})
+	if err == nil {
+		_, _ = s.log.Write(append(line, '\n')) // the call's error says it too
+	}
+}
+
+// A panicEntry is an entry of hclog's JSON.
+type panicEntry struct {
+	Level   string    `json:"@level"`
+	Message string    `json:"@message"`
+	Time    time.Time `json:"@timestamp"`
+	Call    string    `json:"call"`
+	Panic   string    `json:"panic"`
+	Stack   string    `json:"stack"`
 }
 
 // bounded makes an encoder that refuses answers too big to send.

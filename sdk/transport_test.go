@@ -8,6 +8,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"os"
@@ -19,7 +20,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -33,7 +33,7 @@ import (
 // dial connects a Client to an architecture in this process, over a socket.
 func dial(t *testing.T, arch Architecture) *Client {
 	t.Helper()
-	return dialServer(t, &architectureServer{arch: arch, logger: hclog.NewNullLogger()})
+	return dialServer(t, &architectureServer{arch: arch, log: io.Discard})
 }
 
 // dialServer connects a Client to a server in this process.
@@ -50,7 +50,7 @@ func dialConn(t *testing.T, server pb.ArchitectureServer) (*Client, *grpc.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer()
+	s := grpc.NewServer(serverLimits...)
 	pb.RegisterArchitectureServer(s, server)
 	go s.Serve(l)
 	conn, err := grpc.NewClient("unix:"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -63,7 +63,7 @@ func dialConn(t *testing.T, server pb.ArchitectureServer) (*Client, *grpc.Client
 		_ = conn.Close()
 		s.Stop()
 	})
-	return newClient(gone, conn), conn
+	return NewClient(gone, conn, time.Minute), conn
 }
 
 // checkLeaks fails the test when it leaves goroutines behind. It comes first,
@@ -548,12 +548,9 @@ func TestErrorOfAnArchitectureKeepsItsWords(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	switch os.Getenv("SDK_TEST_SERVE") {
-	case "reads":
-		Serve(&processArch{})
-		os.Exit(0)
-	case "bench":
-		Serve(&benchArch{})
+	served := map[string]Architecture{"reads": &processArch{}, "bench": &benchArch{}, "talks": &talkingArch{}}
+	if arch := served[os.Getenv("SDK_TEST_SERVE")]; arch != nil {
+		Serve(arch)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

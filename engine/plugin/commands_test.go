@@ -28,6 +28,11 @@ var errTest = errors.New("the register file is on fire")
 // should forbid answers the error it got, or "done".
 var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error){
 	"echo": said,
+	"say": func(text string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
+		fmt.Println("out", text)
+		fmt.Fprintln(os.Stderr, "err", text)
+		return said(text, req)
+	},
 	"pid": func(_ string, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 		return said(strconv.Itoa(os.Getpid()), req)
 	},

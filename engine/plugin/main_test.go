@@ -86,12 +86,12 @@ const (
 	hangsDescribing mode = "hangs-describing"
 	diesDescribing  mode = "dies-describing"
 	noisy           mode = "noisy"        // on standard error
-	ownIdentity     mode = "own-identity" // makes its certificate, as go-plugin does
+	byGoPlugin      mode = "by-go-plugin" // go-plugin serves it
 	alone           mode = "alone"        // says that it asks nothing of the engine
 )
 
 var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, olderVersion, newerVersion,
-	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, ownIdentity, alone}
+	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, byGoPlugin, alone}
 
 func testBundled() []Bundled {
 	var b []Bundled
@@ -176,8 +176,9 @@ func newTestArch(m mode) sdk.Architecture {
 		}
 		fmt.Printf("1|%d|unix|%s|grpc\n", sdk.ProtocolVersion, path)
 		time.Sleep(time.Hour)
-	case ownIdentity:
-		os.Unsetenv(sdk.PluginIdentity)
+	case byGoPlugin:
+		serveByGoPlugin()
+		os.Exit(0)
 	case wrongSocket:
 		handshake("unix", "/run/dbus/system_bus_socket")
 	case wrongNetwork:

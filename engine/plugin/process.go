@@ -59,7 +59,7 @@ type process struct {
 	arch     sdk.Architecture
 	log      *stderrLog
 	dir      *directory
-	socket   atomic.Pointer[net.UnixConn] // to the plugin; nil once conn has it
+	socket   soleSocket // to the plugin, until conn has it
 	conn     atomic.Pointer[grpc.ClientConn]
 	once     sync.Once
 	clock    processorClock
@@ -82,8 +82,8 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 		return nil, err
 	}
 	p.client = goplugin.NewClient(&goplugin.ClientConfig{
-		HandshakeConfig:  sdk.Handshake(),
-		VersionedPlugins: sdk.ClientPlugins(),
+		HandshakeConfig:  handshake(),
+		VersionedPlugins: clientPlugins(),
 		AllowedProtocols: []goplugin.Protocol{goplugin.ProtocolGRPC},
 		TLSConfig:        secure,
 		SkipHostEnv:      true,
@@ -96,7 +96,7 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 			grpc.WithChainStreamInterceptor(p.keepConnection),
-			grpc.WithContextDialer(p.takeSocket),
+			grpc.WithContextDialer(p.socket.take),
 			grpc.WithIdleTimeout(0), // a plugin ends when its connection does
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
@@ -138,24 +138,19 @@ func (p *process) connect() error {
 	if !ok {
 		return fmt.Errorf("listens at %s, expected a Unix socket", address)
 	}
-	socket, err := net.DialUnix("unix", nil, unix)
-	if err != nil {
-		return err
-	}
-	p.socket.Store(socket)
-	if err := checkPeer(unix.Name, p.child.PID()); err != nil {
+	if err := p.socket.connect(unix.Name, p.child.PID()); err != nil {
 		return err
 	}
 	protocol, err := p.client.Client()
 	if err != nil {
 		return err
 	}
-	raw, err := protocol.Dispense(sdk.PluginName)
+	raw, err := protocol.Dispense(pluginName)
 	if err != nil {
 		return err
 	}
 	if p.arch, ok = raw.(sdk.Architecture); !ok {
-		return fmt.Errorf("the client for %q is a %T, which is no architecture", sdk.PluginName, raw)
+		return fmt.Errorf("the client for %q is a %T, which is no architecture", pluginName, raw)
 	}
 	return nil
 }
@@ -231,15 +226,6 @@ func (p *process) lastWords() string {
 	return ""
 }
 
-// takeSocket is how gRPC connects: there is one connection, whose peer has been
-// checked, and none after it.
-func (p *process) takeSocket(context.Context, string) (net.Conn, error) {
-	if socket := p.socket.Swap(nil); socket != nil {
-		return socket, nil
-	}
-	return nil, errors.New("the plugin ended the connection")
-}
-
 // keepConnection remembers the connection, which go-plugin forgets when its
 // start fails halfway.
 func (p *process) keepConnection(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
@@ -264,9 +250,7 @@ func (p *process) stop() {
 			p.child.stdout.Close()
 			p.child.stderr.Close()
 		}
-		if socket := p.socket.Swap(nil); socket != nil {
-			socket.Close()
-		}
+		p.socket.close()
 		if cc := p.conn.Load(); cc != nil {
 			cc.Close()
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
 	"github.com/unwindd/unwindd/sdk"
@@ -304,11 +305,47 @@ func TestNoEngineIsOfferedWhereNoneIsAsked(t *testing.T) {
 	}
 }
 
-func TestPluginThatMakesItsOwnCertificate(t *testing.T) {
-	a := vendorArchOf(t, ownIdentity, Options{})
+// TestPluginThatGoPluginServes: what a plugin of an older package sdk is.
+func TestPluginThatGoPluginServes(t *testing.T) {
+	a := vendorArchOf(t, byGoPlugin, Options{})
 	if got, err := obey(t, a, "echo x"); err != nil || got != "x" {
 		t.Errorf("%q, %v", got, err)
 	}
+}
+
+// TestOutputIsLogged: what a plugin writes to standard output and error is logged, whoever
+// serves it.
+func TestOutputIsLogged(t *testing.T) {
+	for _, md := range []mode{good, byGoPlugin} {
+		var log lockedBuffer
+		a := vendorArchOf(t, md, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug})})
+		if _, err := obey(t, a, "say x"); err != nil {
+			t.Error(err)
+		}
+		for end := time.Now().Add(10 * time.Second); !log.has("out x") || !log.has("err x"); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %s", md, log.text.String())
+			}
+		}
+	}
+}
+
+// A lockedBuffer is written to by others.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) has(s string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(b.text.String(), s)
 }
 
 func TestConcurrentCallsSurviveKills(t *testing.T) {
