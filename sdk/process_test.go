@@ -268,6 +268,43 @@ func TestProcessStartedByHandSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// TestNameInADebugger: an executable that is not called as plugins are, as debuggers call
+// what they build, is known by the name of its architecture.
+func TestNameInADebugger(t *testing.T) {
+	for arg0, want := range map[string]string{"/src/__debug_bin123": testDescription().Name, "./unwindd-arch-mychip": "mychip"} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Args[0] = arg0
+		cmd.Env = append(os.Environ(), "SDK_TEST_SERVE=reads", Debug+"=1", "TMPDIR="+shortDir(t)+"/it's")
+		if err := os.Mkdir(cmd.Env[len(cmd.Env)-1][len("TMPDIR="):], 0o700); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err != nil || cmd.Wait() != nil {
+			t.Fatalf("%q, %v, %v", line, err, cmd.ProcessState)
+		}
+		value, err := exec.Command("/bin/sh", "-c", line+`printf %s "$`+Reattach+`"`).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		var all map[string]Reattachment
+		if err := json.Unmarshal(value, &all); err != nil {
+			t.Fatalf("%s: %v", value, err)
+		}
+		r := all[want]
+		if r.Protocol != "grpc" || r.ProtocolVersion != ProtocolVersion || r.Pid != cmd.Process.Pid || r.Addr.Network != "unix" || !strings.Contains(r.Addr.String, "it's/unwindd-debug") {
+			t.Errorf("%s: %s", arg0, value)
+		}
+	}
+}
+
 // TestProcessEndsWithItsEngine kills an engine as the kernel's memory killer
 // would, without a word to the plugin.
 func TestProcessEndsWithItsEngine(t *testing.T) {

@@ -35,7 +35,7 @@ func TestTheProtocolsDocumentHasItsLimits(t *testing.T) {
 	}
 	for _, said := range []string{
 		fmt.Sprintf("1|%d|unix|", ProtocolVersion), fmt.Sprintf("in the package's name is %d.", ProtocolVersion),
-		fmt.Sprintf("unwindd.arch.v%d.Architecture", ProtocolVersion), EngineCertificate, PluginIdentity, SocketDirectory, Cookie,
+		fmt.Sprintf("unwindd.arch.v%d.Architecture", ProtocolVersion), EngineCertificate, PluginIdentity, SocketDirectory, Cookie, Debug, Reattach,
 	} {
 		if !strings.Contains(string(text), said) {
 			t.Errorf("the document does not say %q", said)

@@ -20,20 +20,23 @@ import (
 
 // Serve is the main function of a plugin. It shakes hands with the engine that
 // started the process, answers its calls, and returns when the engine is gone,
-// however that ended. What the process writes to standard output after that goes
-// to standard error, which the engine reads; panics are logged there as lines of
+// however that ended. What the process writes to standard output meanwhile goes to
+// standard error, which the engine reads; panics are logged there as lines of
 // hclog's JSON. A process that no engine started says what it is and exits with
-// status 1.
+// status 1, but where the variable Debug is set: see there.
 //
-// It does without go-plugin, whose server has both halves of two protocols in it:
-// a quarter of the executable, and of the time until it is ready.
+// It does without go-plugin, which has both sides of two protocols in it: a tenth
+// of the executable, and a third of the time until it is ready.
 func Serve(arch Architecture) {
 	var err error
-	if os.Getenv(Cookie) == CookieValue {
+	switch {
+	case os.Getenv(Cookie) == CookieValue:
 		err = serve(arch)
-	} else {
+	case os.Getenv(Debug) != "":
+		err = serveDebug(arch)
+	default:
 		err = fmt.Errorf("this is an architecture plugin of unwindd (protocol version %d); unwindd starts it when a target needs it.\n"+
-			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names.", ProtocolVersion)
+			"Put it into a folder that --plugin-dir or UNWINDD_PLUGIN_DIR names. To start it in a debugger, set %s=1.", ProtocolVersion, Debug)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
@@ -43,6 +46,8 @@ func Serve(arch Architecture) {
 
 // serve answers the engine that started the process, until it is gone.
 func serve(arch Architecture) error {
+	out := os.Stdout
+	os.Stdout = os.Stderr // the engine reads one line of the other
 	var opts []grpc.ServerOption
 	secure, err := tlsConfig()
 	switch {
@@ -62,10 +67,9 @@ func serve(arch Architecture) error {
 		return err
 	}
 	life.begin(connectTimeout, s.Stop)
-	if _, err := fmt.Printf("%d|%d|unix|%s|grpc\n", HandshakeVersion, ProtocolVersion, l.Addr()); err != nil {
+	if _, err := fmt.Fprintf(out, "%d|%d|unix|%s|grpc\n", HandshakeVersion, ProtocolVersion, l.Addr()); err != nil {
 		return fmt.Errorf("saying where it listens: %w", err)
 	}
-	os.Stdout = os.Stderr // the engine reads one line of the other
 	return s.Serve(l)
 }
 

@@ -5,8 +5,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // bundled are the architectures that are in this executable. It starts itself
@@ -118,8 +121,26 @@ func (g *globals) write(f func(*writer) error) error {
 	return w.file.finish(f(w))
 }
 
-// plugins says where architectures come from.
+// plugins says where architectures come from, and warns of processes that somebody
+// else started.
 func (g *globals) plugins() (plugin.Options, error) {
+	o, err := g.ownPlugins()
+	value := os.Getenv(sdk.Reattach)
+	if err != nil || value == "" {
+		return o, err
+	}
+	if o.Attached, err = plugin.ParseReattach(value); err != nil {
+		return plugin.Options{}, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Attached)) {
+		messages.Printf("unwindd: warning: plugin %s is process %d, as %s says: it is not confined, and may take as long as it likes\n",
+			name, o.Attached[name].Pid, sdk.Reattach)
+	}
+	return o, nil
+}
+
+// ownPlugins says where architectures come from whose processes unwindd starts.
+func (g *globals) ownPlugins() (plugin.Options, error) {
 	s, err := g.settings()
 	if err != nil {
 		return plugin.Options{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // Exit statuses. A stack that is cut short is not a failure.
@@ -32,9 +33,9 @@ func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// pluginProcess is what a process does that the engine has started for a plugin;
-// nil: it is another. Such processes are many and short, and need nothing of what a
-// command for people does.
+// pluginProcess is what a process does that the engine, or somebody with a debugger,
+// has started for a plugin; nil: it is another. Such processes are many and short, and
+// need nothing of what a command for people does.
 func pluginProcess(args []string) func(args []string) error {
 	const started = "--report-fd"
 	switch {
@@ -42,6 +43,8 @@ func pluginProcess(args []string) func(args []string) error {
 		return servePlugin
 	case len(args) > 4 && args[0] == "plugin" && args[1] == "exec" && args[2] == started:
 		return execPlugin
+	case len(args) == 3 && args[0] == "plugin" && args[1] == "serve" && os.Getenv(sdk.Debug) != "":
+		return servePlugin // it ends by signals in its own way
 	}
 	return nil
 }

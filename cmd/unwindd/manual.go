@@ -28,6 +28,7 @@ var book = manual.Book{
 	},
 	Environment: []manual.Entry{
 		{Name: "UNWINDD_PLUGIN_DIR", Text: "Directories of plugins, separated by colons, beside those of --plugin-dir.", Flag: "plugin-dir"},
+		{Name: "UNWINDD_REATTACH_PLUGINS", Text: "Processes of plugins that run in debuggers, as those print it: they are used as they are, unconfined, in place of those that would be started.", Flag: "plugin-dir"},
 		{Name: "UNWINDD_SYMBOLS", Text: "Stores of symbol files, separated by blanks, where --symbols names none.", Flag: "symbols"},
 		{Name: "DEBUGINFOD_URLS", Text: "Debuginfod servers, separated by blanks, where --debuginfod names none.", Flag: "debuginfod"},
 		{Name: "DEBUGINFOD_CACHE_PATH", Text: "The directory of files that debuginfod servers gave.", Flag: "debuginfod"},

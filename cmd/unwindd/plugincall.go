@@ -171,7 +171,11 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 	if err != nil {
 		return nil, err
 	}
-	if strings.ContainsRune(f.arch, '/') {
+	name := f.arch
+	if strings.ContainsRune(name, '/') {
+		name = plugin.NameOf(name)
+	}
+	if _, isAttached := o.Attached[name]; !isAttached && name != f.arch {
 		return plugin.StartProbe(ctx, plugin.ProbeOptions{Self: o.Self, Path: f.arch, Logger: o.Logger})
 	}
 	m, err := plugin.NewManager(o)
@@ -179,7 +183,6 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 		return nil, err
 	}
 	defer m.Close()
-	name := f.arch
 	if name == "" {
 		file, err := object.Open(args[0])
 		if err != nil {

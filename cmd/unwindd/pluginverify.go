@@ -5,12 +5,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/verify"
+	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
 
@@ -60,9 +62,12 @@ func (f *pluginVerifyFlags) run(cmd *cobra.Command, path string) error {
 			return err
 		}
 	}
-	o, err := f.plugins()
+	o, err := f.ownPlugins()
 	if err != nil {
 		return err
+	}
+	if os.Getenv(sdk.Reattach) != "" {
+		messages.Printf("unwindd: %s is not used: 'plugin verify' starts the executable itself\n", sdk.Reattach)
 	}
 	r, err := verify.Plugin(cmd.Context(), verify.Options{
 		Path: path, Self: o.Self, Bundled: bundled, Logger: o.Logger, Objects: f.objects, States: f.states,

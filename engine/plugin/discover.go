@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // vendorPrefix is how the names of vendors' executables begin.
-const vendorPrefix = "unwindd-arch-"
+const vendorPrefix = sdk.ExecutablePrefix
 
 // maxVendors bounds the executables that one directory may hold.
 const maxVendors = 256

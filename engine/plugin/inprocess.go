@@ -39,17 +39,22 @@ func (p *inProcess) do(ctx context.Context, call string, f func(context.Context,
 				Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
 		}
 	}()
-	err = f(ctx, p.arch)
+	return callFailure(ctx, p.name, call, f(ctx, p.arch))
+}
+
+// callFailure is the error of a call by a transport without a process of its own. err
+// is what the call gave.
+func callFailure(ctx context.Context, name, call string, err error) error {
 	var bad *nonsense
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("plugin %s: %s: %w", p.name, call, ctx.Err())
+		return fmt.Errorf("plugin %s: %s: %w", name, call, ctx.Err())
 	case errors.As(err, &bad):
-		return nonsenseFailure(p.name, call, bad)
+		return nonsenseFailure(name, call, bad)
 	}
-	return &Failure{Plugin: p.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
+	return &Failure{Plugin: name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 }
 
 func (p *inProcess) prepare()           {}

@@ -5,6 +5,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +41,10 @@ type Options struct {
 	InProcess []sdk.Architecture
 	// Bundled are the architectures in Self.
 	Bundled []Bundled
+	// Attached are processes, by the names of their plugins, that are used in place of
+	// whatever else has that name, and are neither confined nor ended: see
+	// sdk.Reattach and ParseReattach.
+	Attached map[string]sdk.Reattachment
 	// Logger gets what plugins write to standard error; nil: nobody does.
 	Logger hclog.Logger
 	// StartDeadline is how much processor time a process may use until it has
@@ -135,7 +140,22 @@ func NewManager(o Options) (*Manager, error) {
 	for _, c := range candidates {
 		m.plugins = append(m.plugins, m.vendorPlug(&o, c))
 	}
+	if err := m.attach(o.Attached); err != nil {
+		return nil, err
+	}
 	return m, nil
+}
+
+// attach puts attached processes in the place of the plugins of their names.
+func (m *Manager) attach(all map[string]sdk.Reattachment) error {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if m.pinned[name] != "" {
+			return fmt.Errorf("%s: plugin %s: %w", sdk.Reattach, name, errPinned)
+		}
+		m.plugins = slices.DeleteFunc(m.plugins, func(p *plug) bool { return p.name == name })
+		m.plugins = append(m.plugins, attachedPlug(name, all[name]))
+	}
+	return nil
 }
 
 func inProcessPlug(arch sdk.Architecture) *plug {

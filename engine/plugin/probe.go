@@ -32,9 +32,10 @@ type ProbeOptions struct {
 // all are; but its answers come as it gave them, nobody makes a call again, and when
 // it has ended it stays so.
 type Probe struct {
-	arch    sdk.Architecture
-	process *process // nil: the architecture is in this process
-	limit   deadline // of a call
+	arch     sdk.Architecture
+	process  *process    // nil: the architecture is in this process, or in attached
+	attached *attachment // nil: the process was started for the probe
+	limit    deadline    // of a call
 }
 
 // A Gone is the error of a call that the process did not survive.
@@ -96,6 +97,12 @@ func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
 		return l.probe(ctx, t.callLimit)
 	case *inProcess:
 		return &Probe{arch: t.arch}, nil
+	case *attached:
+		own, err := attach(t.where) // the Manager's ends with it
+		if err != nil {
+			return nil, err
+		}
+		return &Probe{arch: own.arch, attached: own}, nil
 	}
 	return nil, fmt.Errorf("plugin %s: it has no process that could be started", a.plugin)
 }
@@ -206,5 +213,8 @@ func (p *Probe) Disconnect() {
 func (p *Probe) Close() {
 	if p.process != nil {
 		p.process.stop()
+	}
+	if p.attached != nil {
+		p.attached.close()
 	}
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Debug is the environment variable that lets Serve serve without an engine that
+// started the process, as in a debugger: where it is set, the process writes a
+// setting of Reattach to standard output, for the shell, and answers whichever
+// engine connects, one after the other, until it is interrupted.
+const Debug = "UNWINDD_PLUGIN_DEBUG"
+
+// Reattach is the environment variable by which the engine is told of processes to
+// use in place of those that it would start: a JSON object of Reattachments by the
+// names of plugins.
+const Reattach = "UNWINDD_REATTACH_PLUGINS"
+
+// A Reattachment says how a process of a plugin is reached that somebody else
+// started. Its members have the names that go-plugin gives them.
+type Reattachment struct {
+	Protocol        string // "grpc"
+	ProtocolVersion int    // ProtocolVersion
+	Pid             int    // of the process
+	Addr            Addr
+}
+
+// An Addr is where a process listens.
+type Addr struct {
+	Network string // "unix"
+	String  string // the path of the socket
+}
+
+// serveDebug answers engines until the process is interrupted.
+func serveDebug(arch Architecture) error {
+	dir, err := os.MkdirTemp("", "unwindd-debug")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	l, err := listen(dir)
+	if err != nil {
+		return err
+	}
+	s := newServer(arch)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(interrupted, s.Stop)
+	line, err := json.Marshal(map[string]Reattachment{
+		nameOf(arch): {"grpc", ProtocolVersion, os.Getpid(), Addr{"unix", l.Addr().String()}},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s='%s'\n", Reattach, strings.ReplaceAll(string(line), "'", `\u0027`))
+	if err := s.Serve(l); interrupted.Err() == nil { // else it may not have begun
+		return err
+	}
+	return nil
+}
+
+// nameOf is the name of the plugin that this process is: NAME of an executable
+// unwindd-arch-NAME, and else, as debuggers call what they build, the
+// architecture's.
+func nameOf(arch Architecture) string {
+	base := filepath.Base(os.Args[0])
+	if name, ok := strings.CutPrefix(base, ExecutablePrefix); ok {
+		return name
+	}
+	if d, err := arch.Describe(context.Background()); err == nil && d != nil && d.Name != "" {
+		return d.Name
+	}
+	return base
+}
+
+// ExecutablePrefix is how the names of plugins' executables begin.
+const ExecutablePrefix = "unwindd-arch-"
