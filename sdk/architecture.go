@@ -487,7 +487,7 @@ type Instruction struct {
 	// does not say it leaves it 0.
 	Kind InstructionKind
 	// Register is the DWARF number of the register by whose low RegisterBits a division
-	// divides, or to which a call or jump goes; RegisterBits is 0 where there is none.
+	// divides, or to which a call, jump or return goes; RegisterBits is 0 where there is none.
 	Register, RegisterBits uint32
 	// Accesses are the places of memory that the instruction reads or writes, at most
 	// MaxAccesses. Whoever explains a fault finds by them what was accessed, and
@@ -503,7 +503,7 @@ type InstructionKind uint8
 const (
 	OtherInstruction      InstructionKind = iota
 	BreakpointInstruction                 // stops the thread for a debugger
-	UndefinedInstruction                  // is invalid by definition; compilers write it where nothing may come
+	UndefinedInstruction                  // is invalid by definition, or a trap; compilers write it where nothing may come
 	DivideInstruction                     // divides integers
 	CallInstruction
 	JumpInstruction
@@ -525,6 +525,10 @@ type Access struct {
 	// none. The address relative to the PC has no Base: Displacement is the address.
 	Base, Index, Segment uint32
 	Scale                uint32 // of Index; 0 without one
-	Displacement         int64
-	AddressBits          uint32
+	// IndexBits is how many of the low bits of Index count, and IsIndexSigned says
+	// whether the highest of them is a sign; 0: all count.
+	IndexBits     uint32
+	IsIndexSigned bool
+	Displacement  int64
+	AddressBits   uint32
 }

@@ -47,6 +47,10 @@ type Description struct {
 	// the highest of them, and a fault at an address of which that is not true comes
 	// without the address: 48 on x86-64. 0: every fault has its address.
 	CanonicalBits uint32
+	// TagBits is how many of the upper bits of an address do not count where data is
+	// accessed, and need not be in the address of a fault: 8 on AArch64 under Linux (top
+	// byte ignore).
+	TagBits uint32
 	// ThreadLocal says where thread-local storage is; nil: it is not known.
 	ThreadLocal *ThreadLocal
 	Symbols     []string // names of functions that OpenObject wants to be told of, where an object has them

@@ -523,6 +523,10 @@ func (in *Instruction) validateAccesses() error {
 			return fmt.Errorf("Accesses[%d].Size: %d, expected at most %d", i, a.Size, maxAccessSize)
 		case a.Index == NoRegister && a.Scale != 0:
 			return fmt.Errorf("Accesses[%d].Scale: %d, expected 0 without an index", i, a.Scale)
+		case a.IndexBits > 64 || a.Index == NoRegister && a.IndexBits != 0:
+			return fmt.Errorf("Accesses[%d].IndexBits: %d, expected at most 64, and 0 without an index", i, a.IndexBits)
+		case a.IsIndexSigned && a.IndexBits == 0:
+			return fmt.Errorf("Accesses[%d].IsIndexSigned: true, expected false where all bits of the index count", i)
 		}
 	}
 	return nil

@@ -75,6 +75,8 @@ func (d *Description) checkScalars() error {
 		return fmt.Errorf("CallDistance: %d, expected at most %d bytes", d.CallDistance, MaxInstructionBytes)
 	case d.CanonicalBits > d.AddressBits:
 		return fmt.Errorf("CanonicalBits: %d, expected at most AddressBits, %d", d.CanonicalBits, d.AddressBits)
+	case d.TagBits >= d.AddressBits:
+		return fmt.Errorf("TagBits: %d, expected less than AddressBits, %d", d.TagBits, d.AddressBits)
 	case d.StackAlign&(d.StackAlign-1) != 0 || d.StackAlign > 1<<12:
 		return fmt.Errorf("StackAlign: %d, expected a power of two of at most 4096 bytes", d.StackAlign)
 	}

@@ -23,7 +23,7 @@ func encodeAccesses(list []Instruction) *pb.Accesses {
 	if len(all) == 0 {
 		return nil
 	}
-	return &pb.Accesses{
+	p := &pb.Accesses{
 		Counts:        column(list, func(in *Instruction) uint32 { return uint32(len(in.Accesses)) }), //nolint:gosec // MaxAccesses
 		Reads:         column(all, func(a *Access) bool { return a.IsRead }),
 		Writes:        column(all, func(a *Access) bool { return a.IsWrite }),
@@ -35,6 +35,14 @@ func encodeAccesses(list []Instruction) *pb.Accesses {
 		Displacements: column(all, func(a *Access) int64 { return a.Displacement }),
 		AddressBits:   column(all, func(a *Access) uint32 { return a.AddressBits }),
 	}
+	for i := range all {
+		if all[i].IndexBits != 0 || all[i].IsIndexSigned {
+			p.IndexBits = column(all, func(a *Access) uint32 { return a.IndexBits })
+			p.IndexesSigned = column(all, func(a *Access) bool { return a.IsIndexSigned })
+			break
+		}
+	}
+	return p
 }
 
 // An accessCursor gives the accesses of one instruction after the other.
@@ -73,6 +81,11 @@ func decodeAccesses(d *decoder, p *pb.Accesses, n int) (c accessCursor) {
 	} {
 		d.length("accesses."+column.name, column.size, all)
 	}
+	hasIndexBits := len(p.IndexBits) > 0 || len(p.IndexesSigned) > 0
+	if hasIndexBits {
+		d.length("accesses.index_bits", len(p.IndexBits), all)
+		d.length("accesses.indexes_signed", len(p.IndexesSigned), all)
+	}
 	if d.err != nil {
 		return c
 	}
@@ -81,6 +94,9 @@ func decodeAccesses(d *decoder, p *pb.Accesses, n int) (c accessCursor) {
 		c.all[i] = Access{
 			IsRead: p.Reads[i], IsWrite: p.Writes[i], Size: p.Sizes[i], Base: p.Bases[i], Index: p.Indexes[i], Segment: p.Segments[i],
 			Scale: p.Scales[i], Displacement: p.Displacements[i], AddressBits: p.AddressBits[i],
+		}
+		if hasIndexBits {
+			c.all[i].IndexBits, c.all[i].IsIndexSigned = p.IndexBits[i], p.IndexesSigned[i]
 		}
 	}
 	return c

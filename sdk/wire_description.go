@@ -48,6 +48,7 @@ func encodeDescription(d *Description) *pb.Description {
 		StackAlign:     d.StackAlign,
 		SignState:      d.SignState,
 		CanonicalBits:  d.CanonicalBits,
+		TagBits:        d.TagBits,
 		NoEngine:       d.NoEngine,
 		Symbols:        texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
@@ -119,6 +120,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		StackAlign:     p.GetStackAlign(),
 		SignState:      p.GetSignState(),
 		CanonicalBits:  p.GetCanonicalBits(),
+		TagBits:        p.GetTagBits(),
 		NoEngine:       p.GetNoEngine(),
 		Symbols:        d.textList("symbols", p.GetSymbols()),
 		Relocations:    column(p.GetRelocations(), d.relocation),

@@ -304,7 +304,7 @@ func TestColumnsThatDisagreeAreErrors(t *testing.T) {
 		{encodeClassifyReturnAnswer(classes), nil, nil},
 		{encodeDisassembleAnswer(code), nil, map[string]bool{
 			".Sizes": true, ".Accesses.Sizes": true, ".Accesses.Bases": true, ".Accesses.Indexes": true,
-			".Accesses.Segments": true, ".Accesses.Scales": true, ".Accesses.AddressBits": true,
+			".Accesses.Segments": true, ".Accesses.Scales": true, ".Accesses.AddressBits": true, ".Accesses.IndexBits": true,
 			".Kinds is absent": true, // no instruction has one
 			".Registers":       true, ".RegisterBits": true,
 		}},

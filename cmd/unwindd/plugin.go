@@ -209,6 +209,9 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	if d.CanonicalBits > 0 {
 		line("canonical", "addresses of %d bits", d.CanonicalBits)
 	}
+	if d.TagBits > 0 {
+		line("tags", "the upper %d bits of addresses of data", d.TagBits)
+	}
 	line("PC, SP, FP", "%s, %s, %s", register(d.PC), register(d.SP), register(d.FP))
 	line("return address", "column %d", d.ReturnAddress)
 	for _, r := range []struct {

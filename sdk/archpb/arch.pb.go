@@ -1284,6 +1284,7 @@ type Description struct {
 	SignState          uint32       `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
 	CanonicalBits      uint32       `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
 	ThreadLocalStorage *ThreadLocal `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	TagBits            uint32       `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1505,6 +1506,13 @@ func (x *Description) GetThreadLocalStorage() *ThreadLocal {
 		return x.ThreadLocalStorage
 	}
 	return nil
+}
+
+func (x *Description) GetTagBits() uint32 {
+	if x != nil {
+		return x.TagBits
+	}
+	return 0
 }
 
 type ThreadLocal struct {
@@ -5523,6 +5531,8 @@ type Accesses struct {
 	Scales        []uint32               `protobuf:"varint,8,rep,packed,name=scales,proto3" json:"scales,omitempty"`
 	Displacements []int64                `protobuf:"zigzag64,9,rep,packed,name=displacements,proto3" json:"displacements,omitempty"`
 	AddressBits   []uint32               `protobuf:"varint,10,rep,packed,name=address_bits,json=addressBits,proto3" json:"address_bits,omitempty"`
+	IndexBits     []uint32               `protobuf:"varint,11,rep,packed,name=index_bits,json=indexBits,proto3" json:"index_bits,omitempty"` // with indexes_signed: empty where all bits of every index count
+	IndexesSigned []bool                 `protobuf:"varint,12,rep,packed,name=indexes_signed,json=indexesSigned,proto3" json:"indexes_signed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5623,6 +5633,20 @@ func (x *Accesses) GetDisplacements() []int64 {
 func (x *Accesses) GetAddressBits() []uint32 {
 	if x != nil {
 		return x.AddressBits
+	}
+	return nil
+}
+
+func (x *Accesses) GetIndexBits() []uint32 {
+	if x != nil {
+		return x.IndexBits
+	}
+	return nil
+}
+
+func (x *Accesses) GetIndexesSigned() []bool {
+	if x != nil {
+		return x.IndexesSigned
 	}
 	return nil
 }
@@ -6321,7 +6345,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xbf\t\n" +
+	"\x0fDescribeRequest\"\xda\t\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6359,7 +6383,8 @@ const file_arch_proto_rawDesc = "" +
 	"\n" +
 	"sign_state\x18\x19 \x01(\rR\tsignState\x12%\n" +
 	"\x0ecanonical_bits\x18\x1a \x01(\rR\rcanonicalBits\x12N\n" +
-	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\"\xa0\x01\n" +
+	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\x12\x19\n" +
+	"\btag_bits\x18\x1c \x01(\rR\atagBits\"\xa0\x01\n" +
 	"\vThreadLocal\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
 	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
@@ -6722,7 +6747,7 @@ const file_arch_proto_rawDesc = "" +
 	"\baccesses\x18\b \x01(\v2\x19.unwindd.arch.v2.AccessesR\baccesses\x12\x1c\n" +
 	"\tregisters\x18\t \x03(\rR\tregisters\x12#\n" +
 	"\rregister_bits\x18\n" +
-	" \x03(\rR\fregisterBits\"\x93\x02\n" +
+	" \x03(\rR\fregisterBits\"\xd9\x02\n" +
 	"\bAccesses\x12\x16\n" +
 	"\x06counts\x18\x01 \x03(\rR\x06counts\x12\x14\n" +
 	"\x05reads\x18\x02 \x03(\bR\x05reads\x12\x16\n" +
@@ -6734,7 +6759,10 @@ const file_arch_proto_rawDesc = "" +
 	"\x06scales\x18\b \x03(\rR\x06scales\x12$\n" +
 	"\rdisplacements\x18\t \x03(\x12R\rdisplacements\x12!\n" +
 	"\faddress_bits\x18\n" +
-	" \x03(\rR\vaddressBits\"\xa5\x02\n" +
+	" \x03(\rR\vaddressBits\x12\x1d\n" +
+	"\n" +
+	"index_bits\x18\v \x03(\rR\tindexBits\x12%\n" +
+	"\x0eindexes_signed\x18\f \x03(\bR\rindexesSigned\"\xa5\x02\n" +
 	"\rEngineRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x04R\asession\x12E\n" +
