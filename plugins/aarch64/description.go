@@ -32,6 +32,7 @@ func Description() *sdk.Description {
 		FramePointer:   framePointerRow(),
 		Entry:          entryRow(),
 		SignState:      raSignState,
+		TagBits:        8,
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: tpidrEL0, Variant: sdk.ThreadLocalVariantI, TCBAbove: 16},
 		CallDistance:   1,
 		MaxInstruction: instructionSize,
