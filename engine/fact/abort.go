@@ -72,7 +72,7 @@ func (c *crash) culprit(first int) (name, position string) {
 		}
 		for j := range f.Symbols {
 			s := &f.Symbols[j]
-			if s.Function == "" || isLibrary(s.Function) || strings.HasPrefix(s.File, "/usr/include/") {
+			if s.Function == "" || isLibrary(s.Function) || isSystemHeader(s.File) {
 				continue
 			}
 			if s.Line > 0 {
@@ -82,6 +82,13 @@ func (c *crash) culprit(first int) (name, position string) {
 		}
 	}
 	return "", ""
+}
+
+// isSystemHeader says whether a file is one of the system's include files, which those of
+// a cross compiler are in a folder of their own: /usr/aarch64-linux-gnu/include.
+func isSystemHeader(file string) bool {
+	rest, isSystems := strings.CutPrefix(file, "/usr/")
+	return isSystems && (strings.HasPrefix(rest, "include/") || strings.Contains(rest, "/include/")) && !strings.HasPrefix(rest, "local/") && !strings.HasPrefix(rest, "src/")
 }
 
 func isLibC(file string) bool {

@@ -191,18 +191,19 @@ func (c *crash) registerName(number uint32) string {
 // effective is the address of an access; ok is false where a register is not known.
 func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	address = uint64(a.Displacement) //nolint:gosec // its bits
-	for _, part := range [...]struct {
-		register uint32
-		scale    uint64
-	}{{a.Base, 1}, {a.Index, uint64(a.Scale)}} {
-		if part.register == sdk.NoRegister {
-			continue
-		}
-		v, ok := c.register(part.register)
+	if a.Base != sdk.NoRegister {
+		base, ok := c.register(a.Base)
 		if !ok {
 			return 0, false
 		}
-		address += v * part.scale
+		address += base
+	}
+	if a.Index != sdk.NoRegister {
+		index, ok := c.index(a)
+		if !ok {
+			return 0, false
+		}
+		address += index * uint64(a.Scale)
 	}
 	if a.AddressBits < 64 {
 		address &= 1<<a.AddressBits - 1
@@ -217,13 +218,35 @@ func (c *crash) effective(a *sdk.Access) (address uint64, ok bool) {
 	return address, true
 }
 
+// index is what the index of an access is, as far as it counts.
+func (c *crash) index(a *sdk.Access) (uint64, bool) {
+	v, ok := c.register(a.Index)
+	if n := a.IndexBits; n > 0 && n < 64 {
+		v &= 1<<n - 1
+		if a.IsIndexSigned && v>>(n-1) == 1 {
+			v -= 1 << n
+		}
+	}
+	return v, ok
+}
+
+// untagged is an address without what the processor ignores of it: its upper bits are
+// all as the highest of the others.
+func (c *crash) untagged(address uint64) uint64 {
+	if c.machine == nil || c.machine.TagBits == 0 || c.machine.TagBits >= 64 {
+		return address
+	}
+	n := c.machine.TagBits
+	return uint64(int64(address<<n) >> n) //nolint:gosec // its bits
+}
+
 // failing is the access of the instruction that failed at an address: the one whose bytes
 // hold it. Instructions of strings and of vectors may fail behind the first byte.
 func (c *crash) failing(fault uint64) *sdk.Access {
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
 		at, ok := c.effective(a)
-		if ok && fault-at < uint64(max(a.Size, 1)) {
+		if ok && c.untagged(fault)-c.untagged(at) < uint64(max(a.Size, 1)) {
 			return a
 		}
 	}
@@ -269,7 +292,7 @@ func (c *crash) through(a *sdk.Access) string {
 		text += " (" + name + ")"
 	}
 	if a.Index != sdk.NoRegister {
-		if v, ok := c.register(a.Index); ok {
+		if v, ok := c.index(a); ok {
 			text += fmt.Sprintf(" and %s = %#x", c.registerName(a.Index), v)
 		}
 	}
@@ -370,14 +393,14 @@ func (c *crash) text(address uint64, n int) (string, bool) {
 
 // mapped says whether the process had an address mapped.
 func (c *crash) mapped(address uint64) bool {
-	mapped, _ := c.process.State().Mapped(address)
+	mapped, _ := c.process.State().Mapped(c.untagged(address))
 	return mapped
 }
 
 // around are the mappings around an address; nil where the target does not know them.
 func (c *crash) around(address uint64) (below, at, above *target.Mapping) {
 	if m, ok := c.process.State().(target.Mapper); ok {
-		return m.Around(address)
+		return m.Around(c.untagged(address))
 	}
 	return nil, nil, nil
 }
@@ -404,6 +427,9 @@ func (c *crash) wordSize() int {
 // inverted; ok is false where none or several would do.
 func (c *crash) flipped(address uint64, first, last int) (original uint64, bit int, ok bool) {
 	found := 0
+	if c.machine != nil {
+		last = min(last, 63-int(c.machine.TagBits)) // those above do not count
+	}
 	for i := first; i <= last; i++ {
 		if a := address ^ 1<<i; c.mapped(a) {
 			original, bit = a, i

@@ -62,7 +62,7 @@ var crashes = []struct{ program, kind, want string }{
 	{"crash.c", "bad_opcode", "illegal instruction: 0f 04 48 8b in bad_opcode"},
 	{"crash.c", "misaligned", "address that is not a multiple of 16: writes 16 bytes at ADDRESS through rax in misaligned"},
 	{"crash.c", "aborted", "abort() was called in main"},
-	{"crash.c", "assertion", "assertion failed: program: crash.c:100: assertion: Assertion `one == 2 && \"numbers\"' failed."},
+	{"crash.c", "assertion", "assertion failed: program: crash.c:116: assertion: Assertion `one == 2 && \"numbers\"' failed."},
 	{"crash.c", "double_free", "heap corruption: free(): double free detected in tcache 2 in double_free"},
 	{"crash.c", "heap", "heap corruption: malloc(): corrupted top size in heap"},
 	{"crash.c", "bad_free", "heap corruption: free(): invalid pointer in bad_free"},

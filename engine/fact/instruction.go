@@ -65,12 +65,16 @@ func (c *crash) illegal() string {
 		}
 		return "illegal instruction" + c.in()
 	case c.instruction.Kind == sdk.UndefinedInstruction:
-		return "trap that the compiler wrote: " + c.instruction.Text + c.in()
+		return compilersTrap + c.instruction.Text + c.in()
 	case c.instruction.Kind == sdk.PrivilegedInstruction:
 		return "privileged instruction: " + c.instruction.Text + c.in()
 	}
 	return "illegal instruction: " + c.instruction.Text + c.in()
 }
+
+// compilersTrap begins what is said of an instruction that compilers write to end a
+// program.
+const compilersTrap = "trap that the compiler wrote: "
 
 // noInstruction is what disassemblers write in the place of one.
 const noInstruction = "(bad)"
@@ -81,8 +85,15 @@ func (c *crash) codeBytes() string {
 	return fmt.Sprintf("% x", code)
 }
 
-// trap explains a SIGTRAP. The PC is behind a breakpoint that was executed.
+// trap explains a SIGTRAP. The PC is at a breakpoint that was executed, or, on x86,
+// behind it.
 func (c *crash) trap() string {
+	switch c.instruction.Kind {
+	case sdk.BreakpointInstruction:
+		return "breakpoint: " + c.instruction.Text + c.in()
+	case sdk.UndefinedInstruction:
+		return compilersTrap + c.instruction.Text + c.in()
+	}
 	if c.hasPC {
 		in, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
 		if err == nil && in.Kind == sdk.BreakpointInstruction && in.Size == 1 {

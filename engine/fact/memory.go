@@ -4,6 +4,7 @@ package fact
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -25,11 +26,39 @@ func (c *crash) access() string {
 	}
 	a := c.failing(c.address)
 	what := c.whatDid(a, c.address)
+	if text := c.protected(a); text != "" {
+		return text + what
+	}
 	if c.address < nullEnd {
 		return "null pointer: " + what
 	}
 	return c.whereIs(c.address, a) + ": " + what + c.unlikely(c.address, a)
 }
+
+// protected says which check of the processor an access failed.
+func (c *crash) protected(a *sdk.Access) string {
+	switch target.SignalCode(c.signal, c.kept.Code) {
+	case "SEGV_MTESERR":
+		text := "memory tag check failed"
+		if a != nil && a.Base != sdk.NoRegister {
+			if v, ok := c.effective(a); ok {
+				text += fmt.Sprintf(", the pointer's tag is %#x", v>>tagShift&0xf)
+			}
+		}
+		return text + ": "
+	case "SEGV_MTEAERR":
+		return "memory tag check failed, before the instruction: "
+	case "SEGV_CPERR":
+		return "the shadow stack has another return address: "
+	case "SEGV_PKUERR":
+		return "the protection key of the memory forbids it: "
+	}
+	return ""
+}
+
+// tagShift is where a pointer has its memory tag (Arm Architecture Reference Manual for
+// A-profile, D10.1).
+const tagShift = 56
 
 // whatDid says what was done at an address, by what, and where.
 func (c *crash) whatDid(a *sdk.Access, address uint64) string {
@@ -167,6 +196,21 @@ var patterns = map[uint64]string{
 	0xdeadbeefdeadbeef: "a pattern for freed memory",
 }
 
+// notAligned says which access of the instruction is not aligned, of a signal of which
+// nothing more is known.
+func (c *crash) notAligned() string {
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		if at, ok := c.effective(a); ok && c.mapped(at) && bits.OnesCount32(a.Size) == 1 && at%uint64(a.Size) != 0 {
+			return unaligned + c.whatDid(a, at)
+		}
+	}
+	return ""
+}
+
+// unaligned begins what is said of an access that is not aligned.
+const unaligned = "address that is not aligned: "
+
 // unlikely says what an address that nobody can have meant may have been. It is marked as a
 // guess.
 func (c *crash) unlikely(address uint64, a *sdk.Access) string {
@@ -233,6 +277,7 @@ func (c *crash) isNear(address uint64) bool {
 
 // whereIs says what is at an address that may not be accessed as it was.
 func (c *crash) whereIs(address uint64, a *sdk.Access) string {
+	address = c.untagged(address)
 	below, at, above := c.around(address)
 	code := target.SignalCode(c.signal, c.kept.Code)
 	switch {
@@ -279,10 +324,7 @@ func (c *crash) execution() string {
 	if executable && c.kept.Access != target.AccessExecute {
 		return ""
 	}
-	from := c.inFrom(1)
-	if from != "" {
-		from = ", called" + " from" + from[len(" in"):]
-	}
+	from := c.calledFrom()
 	_, at, _ := c.around(c.pc)
 	switch {
 	case c.pc == 0:
@@ -297,6 +339,14 @@ func (c *crash) execution() string {
 		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(at) + from
 	}
 	return fmt.Sprintf("jump to %#x, which is data", c.pc) + from
+}
+
+// calledFrom names the function that called what the PC is in.
+func (c *crash) calledFrom() string {
+	if from := c.inFrom(1); from != "" {
+		return ", called from" + from[len(" in"):]
+	}
+	return ""
 }
 
 // isAccess says whether the fault is known not to be of fetching the instruction.
@@ -325,14 +375,16 @@ func (c *crash) bus() string {
 		if c.kept.Code == target.SignalFromKernel {
 			return c.protection() // a stack segment fault
 		}
-		return ""
+		return c.notAligned()
 	}
 	a := c.failing(c.address)
 	what := c.whatDid(a, c.address)
 	_, at, _ := c.around(c.address)
 	switch {
+	case c.kept.Code == busAlignment && c.hasPC && c.pc == c.address:
+		return fmt.Sprintf("jump to %#x, which is not aligned", c.pc) + c.calledFrom()
 	case c.kept.Code == busAlignment:
-		return "address that is not aligned: " + what
+		return unaligned + what
 	case c.kept.Code >= busMemoryError:
 		return "the hardware lost the contents of memory: " + what
 	case c.kept.Code == busNoPage && at != nil && at.File != "":

@@ -17,15 +17,33 @@ func IsStackOverflow(text string) bool { return strings.HasPrefix(text, overflow
 
 // overflow explains a fault right below a stack: its guard page, or its limit.
 func (c *crash) overflow() string {
-	if !c.hasAddress || c.machine == nil {
+	if c.machine == nil {
 		return ""
 	}
 	sp, ok := c.register(c.machine.SP)
-	if !ok || !c.isBelowStack(sp) {
+	address, isKnown := c.failed()
+	if !ok || !isKnown || !c.isBelowStack(address, sp) {
 		return ""
 	}
-	a := c.failing(c.address)
-	return overflowed + ": " + c.recursion() + c.whatDid(a, c.address)
+	return overflowed + ": " + c.recursion() + c.whatDid(c.failing(address), address)
+}
+
+// failed is the address that could not be accessed: that of the signal, or, of a target
+// that does not have it, that of the access of the instruction which must have failed.
+func (c *crash) failed() (address uint64, ok bool) {
+	if c.hasAddress {
+		return c.address, true
+	}
+	if c.kept.HasCode {
+		return 0, false // a protection fault, which is for other reasons
+	}
+	for i := range c.instruction.Accesses {
+		a := &c.instruction.Accesses[i]
+		if at, ok := c.effective(a); ok && c.isRefused(at, a) {
+			return at, true
+		}
+	}
+	return 0, false
 }
 
 // A stack that overflows is accessed within these distances: of its pointer, for a
@@ -39,17 +57,17 @@ const (
 
 // isBelowStack says whether what was accessed lies below the mapping of the stack that
 // sp is of: the frames of the callers are right above it.
-func (c *crash) isBelowStack(sp uint64) bool {
-	if c.address-sp+stackReach > 2*stackReach && c.address < sp {
+func (c *crash) isBelowStack(address, sp uint64) bool {
+	if address-sp+stackReach > 2*stackReach && address < sp {
 		return false
 	}
-	_, at, above := c.around(c.address)
+	_, at, above := c.around(address)
 	if at != nil && hasRights(at) || above == nil {
 		return false
 	}
 	// A function with a large frame moves the pointer past the guard page at once.
-	hasLeft := sp < above.Start && c.address+redZone >= sp
-	if above.Start-c.address > guardSize && !hasLeft {
+	hasLeft := sp < above.Start && address+redZone >= sp
+	if above.Start-address > guardSize && !hasLeft {
 		return false
 	}
 	if !above.IsWritable || above.File != "" {

@@ -91,10 +91,26 @@ NOINLINE void smashed(void) { volatile uintptr_t *frame = __builtin_frame_addres
 static void divide(void) { sink = one / zero; }
 static void quotient(void) { sink = (int)0x80000000 / (zero - one); }
 static void undefined(void) { __builtin_trap(); }
+#ifdef __aarch64__
+static void privileged(void) { __asm__ volatile("hvc #0"); }
+static void breakpoint(void) { __asm__ volatile("brk #0"); }
+static void halt(void) { __asm__ volatile("hlt #1"); }
+static void bad_opcode(void) { __asm__ volatile("udf #7"); }
+static void unallocated(void) { __asm__ volatile(".inst 0xffffffff"); }
+static void misaligned(void) { __asm__ volatile("ldaxr x0, [%0]" : : "r"(data + 1) : "x0", "memory"); }
+NOINLINE int signed_element(int *list, int i) { return list[i]; }
+static void null_signed(void) { sink = signed_element((int *)nothing + 8, -5 + zero); }
+static void tagged(void) { wild = (uintptr_t)&one | 0x5aull << 56; sink = through((int *)wild); wild = 0x5a00000000000008; sink = through((int *)wild); }
+static void atomic(void) { __atomic_fetch_add(&nothing->value, 1, __ATOMIC_SEQ_CST); }
+static void pair(void) { uintptr_t a, b; __asm__ volatile("ldp %0, %1, [%2, #16]" : "=r"(a), "=r"(b) : "r"(nothing)); sink = (int)(a + b); }
+static void zeroed(void) { __asm__ volatile("dc zva, %0" : : "r"(nothing) : "memory"); }
+static void jump_odd(void) { void (*volatile f)(void) = (void (*)(void))((uintptr_t)member + 2); f(); }
+#else
 static void privileged(void) { __asm__ volatile("hlt"); }
 static void breakpoint(void) { __asm__ volatile("int3"); }
 static void bad_opcode(void) { __asm__ volatile(".byte 0x0f, 0x04"); }
 static void misaligned(void) { __asm__ volatile("movaps %%xmm0, 8(%0)" : : "r"(data) : "memory"); }
+#endif
 
 static void aborted(void) { abort(); }
 static void assertion(void) { assert(one == 2 && "numbers"); }
@@ -160,6 +176,9 @@ static const struct { const char *name; void (*fail)(void); } kinds[] = {
 	KIND(breakpoint) KIND(bad_opcode) KIND(misaligned) KIND(aborted) KIND(assertion) KIND(double_free) KIND(heap)
 	KIND(bad_free) KIND(smash) KIND(fortified) KIND(cut) KIND(killed) KIND(raised) KIND(by_other) KIND(refused)
 	KIND(cpu_time) KIND(file_size)
+#ifdef __aarch64__
+	KIND(halt) KIND(unallocated) KIND(null_signed) KIND(tagged) KIND(atomic) KIND(pair) KIND(zeroed) KIND(jump_odd)
+#endif
 };
 
 int main(int argc, char **argv)
