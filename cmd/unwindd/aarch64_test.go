@@ -3,12 +3,16 @@
 package main
 
 import (
+	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -104,5 +108,92 @@ int main(void) { return step(2); }
 	}
 	if want := []string{"choose", "step", "step", "step", "main", "__libc_start_main", "_start"}; !slices.Equal(names, want) {
 		t.Errorf("%q, expected %q", names, want)
+	}
+}
+
+// TestFrameRecordsOfAArch64 goes on by frame records above a function whose code does not
+// tell where its frame is: the stack pointer of no caller is known, and the rows of their
+// code need it.
+func TestFrameRecordsOfAArch64(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "subject")
+	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-o", exe,
+		filepath.Join("testdata", "subjects", "aarch64unread.c"))
+	th := &stackJSON(t, aarch64Core(t, dir, ""), "--sysroot", aarch64Root, "--exe", exe).Threads[0]
+	names := []string{}
+	for i, f := range th.Frames {
+		if f.Function != "" {
+			names = append(names, f.Function)
+		}
+		if isGuess := code.FoundBy(f.FoundBy).IsGuess(); isGuess != (i > 1) {
+			t.Errorf("frame %d, %s: found by %s", i, f.Function, f.FoundBy)
+		}
+	}
+	if want := []string{"reads", "unread", "above", "outer", "main", "__libc_start_main", "_start"}; !slices.Equal(names, want) {
+		t.Errorf("%q, expected %q", names, want)
+	}
+	if th.Stopped.Reason != "outermost" {
+		t.Errorf("stopped %+v, expected at the outermost frame", th.Stopped)
+	}
+}
+
+// TestCodeOfAArch64 holds the code of every frame of a core against objdump, as
+// instructions and by an LLVM tool that the user names.
+func TestCodeOfAArch64(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump", "qemu-aarch64", "sh")
+	mc, objdump := oracle.Tool(t, "llvm-mc-22"), oracle.Tool(t, "llvm-objdump-22")
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "subject")
+	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-static", "-mbranch-protection=standard", "-o", exe, filepath.Join("testdata", "subjects", "aarch64crash.c"))
+	core := aarch64Core(t, dir, "data")
+	listed := map[uint64][2]string{}
+	listing := oracle.Run(t, "aarch64-linux-gnu-objdump", "-d", "-w", exe)
+	for _, m := range regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\t([0-9a-f]{8}) \t([^\t\n]+)(?:\t([^/<\n]*))?`).FindAllStringSubmatch(listing, -1) {
+		listed[hexOf(t, m[1])] = [2]string{m[2], strings.TrimSpace(m[3] + " " + m[4])}
+	}
+	lines := 0
+	for _, f := range stackJSON(t, core, "--exe", exe, "--code", "5").Threads[0].Frames {
+		current := 0
+		for _, l := range *f.Code {
+			lines++
+			at := hexOf(t, l.PC)
+			word, err := hex.DecodeString(l.Bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Reverse(word)
+			want := listed[at]
+			text := l.Text
+			if mnemonic, _, _ := strings.Cut(text, " "); mnemonic != "mov" && mnemonic != "sub" && mnemonic != "add" {
+				text = strings.Replace(text, " 0x", " ", 1) // a target
+			}
+			if hex.EncodeToString(word) != want[0] || text != want[1] {
+				t.Errorf("%#x: %x %s, objdump has %s %s", at, word, l.Text, want[0], want[1])
+			}
+			if l.Current {
+				current++
+				if next := hexOf(t, f.PC); at != next && at+4 != next {
+					t.Errorf("frame %s: %s is current", f.PC, l.PC)
+				}
+			}
+		}
+		if current != 1 || f.CodeProblem != "" {
+			t.Errorf("frame %s: %d current instructions, %q", f.PC, current, f.CodeProblem)
+		}
+	}
+	if lines < 25 {
+		t.Errorf("%d instructions", lines)
+	}
+	out, _, _ := unwindd(t, "stack", "--exe", exe, "--code", "5", core)
+	mustSay(t, out, "\nnull pointer: reads 4 bytes at 0x0 through x0 in reads\n")
+	mustSay(t, out, "  bl 0x")
+	for _, tool := range []string{mc, objdump} {
+		byTool, said, status := unwindd(t, "stack", "--exe", exe, "--code", "5", "--disassembler", tool, core)
+		if status != 0 || strings.Contains(byTool, "problem:") || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
+			t.Errorf("%s: status %d, %s\n%s", tool, status, said, byTool)
+		}
 	}
 }

@@ -531,8 +531,8 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 			reason, _ := stopReason(err)
 			return nil, Stopped{reason, fmt.Sprintf("%s, and the way to the one that it was called on cannot be read: %v", source.Switches, err)}
 		}
-		if f.isGuessed() && errors.Is(err, code.ErrUndefined) {
-			return w.guess(ctx, f, err)
+		if errors.Is(err, code.ErrUndefined) {
+			return w.withoutRegister(ctx, f, err)
 		}
 		return nil, w.stopFor(err)
 	}
@@ -550,6 +550,39 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return w.zeroReturn(ctx, f, caller)
 	}
 	return caller, Stopped{}
+}
+
+// withoutRegister goes on where the row of f needs a register that is not known.
+func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*frame, Stopped) {
+	rules := f.source.Rules
+	switch rule, ok := rules.Rule(rules.ReturnAddress); {
+	case ok && rule.Kind == cfi.Undefined:
+		return nil, Stopped{StopOutermost, "the return address is undefined"}
+	case f.isGuessed():
+		return w.guess(ctx, f, cause)
+	case f.hasRecordBelow():
+		f.forget()
+		caller, err := w.byFramePointer(ctx, f)
+		switch {
+		case err != nil:
+			return nil, w.stopFor(err)
+		case caller != nil:
+			return caller, Stopped{}
+		}
+		f.forget()
+	}
+	return nil, w.stopFor(cause)
+}
+
+// hasRecordBelow says whether a frame, or one that it was found through, was found by a
+// frame record, from which the stack pointer need not follow.
+func (f *frame) hasRecordBelow() bool {
+	for ; f != nil; f = f.callee {
+		if f.found == code.ByFramePointer {
+			return true
+		}
+	}
+	return false
 }
 
 // hasOneStack says whether what is walked is a sample, which has the bytes of one
