@@ -30,10 +30,13 @@ func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindTh
 }
 
 // vectorWidths are the sizes of the registers of SVE. A thread in streaming mode has
-// vectors of another length, but a core of it has the others' registers as well.
+// vectors of another length, but a core of it has the others' registers as well. A sample
+// of perf has vg and no vectors: nothing is said of its widths, so that it is bound as the
+// one before it.
 func vectorWidths(registers *sdk.Registers) []sdk.RegisterWidth {
 	bytes, ok := registers.Uint64(sveLength, sdk.LittleEndian)
-	if granules, hasVG := registers.Uint64(vg, sdk.LittleEndian); !ok && hasVG && granules <= vectorBits/64 {
+	granules, hasVG := registers.Uint64(vg, sdk.LittleEndian)
+	if _, hasVectors := registers.Get(z0); !ok && hasVG && hasVectors && granules <= vectorBits/64 {
 		bytes = 8 * granules
 	}
 	if bytes == 0 || bytes%16 != 0 || bytes > vectorBits/8 {

@@ -139,15 +139,18 @@ func TestPerfRegistersFollowTheBitsOfTheMask(t *testing.T) {
 
 func TestBindThreads(t *testing.T) {
 	word := func(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
-	var plain, signed, sampled, without sdk.Registers
+	var plain, signed, sampled, vectors, without sdk.Registers
 	plain.Set(pc, word(0x1234))
 	signed.Set(pc, word(0x1234))
 	signed.Set(pauthCmask, word(0x7f8<<48))
 	signed.Set(sveLength, []byte{32, 0})
 	sampled.Set(pc, word(0x1234))
 	sampled.Set(vg, word(2))
+	vectors.Set(pc, word(0x1234))
+	vectors.Set(vg, word(2))
+	vectors.Set(z0, make([]byte, 16))
 	without.Set(sp, word(8))
-	req := &sdk.BindThreadsRequest{Threads: []sdk.ThreadState{{Registers: plain}, {Registers: signed}, {Registers: sampled}, {Registers: without}}}
+	req := &sdk.BindThreadsRequest{Threads: []sdk.ThreadState{{Registers: plain}, {Registers: signed}, {Registers: sampled}, {Registers: vectors}, {Registers: without}}}
 	answer, err := New().BindThreads(context.Background(), nil, req)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +161,7 @@ func TestBindThreads(t *testing.T) {
 	for i, want := range []struct {
 		mask uint64
 		bits uint32 // of z0
-	}{{0x7f << 48, 0}, {0x7f8 << 48, 256}, {0x7f << 48, 128}} {
+	}{{0x7f << 48, 0}, {0x7f8 << 48, 256}, {0x7f << 48, 0}, {0x7f << 48, 128}} {
 		b := answer.Threads[i]
 		bits := uint32(0)
 		for _, w := range b.Widths {
@@ -170,7 +173,7 @@ func TestBindThreads(t *testing.T) {
 			t.Errorf("thread %d: %+v, expected mask %#x and vectors of %d bits", i, b, want.mask, want.bits)
 		}
 	}
-	if b := answer.Threads[3]; b.Problem == "" {
+	if b := answer.Threads[4]; b.Problem == "" {
 		t.Errorf("no problem without pc: %+v", b)
 	}
 }
