@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// compare has a program end, and compares all that is left of it.
+func (w *work) compare(p *program) error {
+	exe, err := w.built(p.build)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(exe), strings.ReplaceAll(p.way, " ", "-")+"-")
+	if err != nil {
+		return err
+	}
+	if err := os.Link(exe, filepath.Join(dir, "program")); err != nil {
+		return err
+	}
+	if *keep == "" {
+		defer os.RemoveAll(dir)
+	}
+	e, err := w.runUnderGDB(p, dir)
+	if err != nil {
+		return err
+	}
+	if err := w.compareEnd(p, dir, e); err != nil || !p.signed {
+		return err
+	}
+	// gdb is not told by qemu which bits are a signature: its stacks are those of a
+	// processor that signs nothing, with the same addresses.
+	signed := filepath.Join(dir, "signed")
+	if err := os.Mkdir(signed, 0o755); err != nil {
+		return err
+	}
+	if err := os.Link(exe, filepath.Join(signed, "program")); err != nil {
+		return err
+	}
+	alone, err := w.runAlone(p, signed, "max")
+	if err != nil {
+		return err
+	}
+	alone.gdb = e.gdb
+	return w.compareEnd(p, signed, alone)
+}
+
+// compareEnd compares the core of a process and its snapshot with what gdb says of it.
+func (w *work) compareEnd(p *program, dir string, e *end) error {
+	exe := filepath.Join(dir, "program")
+	t, err := readTruth(e.core, exe, e.output)
+	if err != nil {
+		return err
+	}
+	args := []string{"--exe", exe, "--sysroot", w.rootOf(p.build)}
+	ofCore, err := w.stacksOf(p, e.core, args...)
+	if err != nil {
+		return err
+	}
+	w.judge(p, "core", ofCore, e.gdb, t)
+	if e.snapshot != "" {
+		ofSnapshot, err := w.stacksOf(p, e.snapshot)
+		if err != nil {
+			return err
+		}
+		w.judge(p, "snapshot", ofSnapshot, e.gdb, t)
+	}
+	if p.machine.plugin {
+		return nil
+	}
+	return w.compareInProcess(p, e.core, args)
+}
+
+// compareInProcess: the plugin's process makes no difference.
+func (w *work) compareInProcess(p *program, core string, args []string) error {
+	args = append(args, "--locals", "--registers")
+	apart, err := w.run(p, core, args...)
+	if err != nil {
+		return err
+	}
+	within, err := w.run(p, core, append(args, "--in-process")...)
+	if err == nil && !bytes.Equal(apart, within) {
+		w.fail("%s: --in-process prints other bytes", p.name())
+	}
+	return err
+}
+
+// judge compares stacks, thread by thread.
+func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *truth) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	key := p.machine.name + " " + p.language + ", " + kind
+	sum := w.tally[key]
+	if sum == nil {
+		sum = &tally{}
+		w.tally[key] = sum
+	}
+	sum.programs++
+	if len(ours) != len(gdb) {
+		w.failures = append(w.failures, fmt.Sprintf("%s (%s): %d threads, gdb has %d", p.name(), kind, len(ours), len(gdb)))
+	}
+	for thread, a := range ours {
+		b := gdb[thread]
+		if b == nil && a.isCrashed { // another run, whose threads have other numbers
+			b = crashedOf(gdb, a)
+		}
+		if b == nil {
+			b = &stack{}
+		}
+		d := &difference{program: p, kind: kind, thread: thread, ours: a, gdb: b}
+		d.wrong, d.missing, d.isKnown = t.check(thread, a.isCrashed, a.pcs)
+		sum.count(d)
+		class := d.class()
+		if class != "" {
+			w.classes[class]++
+		}
+		if d.isFailure() {
+			w.failures = append(w.failures, d.String())
+		} else if *verbose && class != "" {
+			fmt.Printf("%s: %s\n", class, d)
+		}
+	}
+}
+
+// crashedOf is the stack of another run that begins as this one.
+func crashedOf(gdb map[string]*stack, a *stack) *stack {
+	for _, b := range gdb {
+		if len(a.pcs) > 1 && len(b.pcs) > 1 && a.pcs[0] == b.pcs[0] && a.pcs[1] == b.pcs[1] {
+			return b
+		}
+	}
+	for _, b := range gdb {
+		if len(b.pcs) > 0 && a.pcs[0] == b.pcs[0] {
+			return b
+		}
+	}
+	return nil
+}
+
+func (t *tally) count(d *difference) {
+	t.threads++
+	t.frames += len(d.ours.pcs)
+	n := d.common()
+	switch {
+	case n == len(d.ours.pcs) && n == len(d.gdb.pcs):
+		t.equal++
+	case n == len(d.gdb.pcs):
+		t.more++
+	case n == len(d.ours.pcs):
+		t.fewer++
+	default:
+		t.another++
+	}
+	if d.isKnown {
+		t.known++
+	}
+	if d.wrong != "" {
+		t.wrong++
+	}
+	if d.missing != "" {
+		t.missing++
+	}
+}
+
+// A difference is a thread's stack beside gdb's and the truth.
+type difference struct {
+	program        *program
+	kind, thread   string
+	ours, gdb      *stack
+	wrong, missing string
+	isKnown        bool
+}
+
+// common is how many frames are equal, from the innermost one.
+func (d *difference) common() (n int) {
+	for n < min(len(d.ours.pcs), len(d.gdb.pcs)) && d.ours.pcs[n] == d.gdb.pcs[n] {
+		n++
+	}
+	return n
+}
+
+func (d *difference) isFailure() bool {
+	return d.wrong != "" || strings.HasPrefix(d.class(), "?") || d.missing != "" && !d.mayMiss()
+}
+
+func (d *difference) String() string {
+	n := d.common()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s), thread %s: %d frames, gdb %d (%s), equal up to %d; ends %s", d.program.name(), d.kind, d.thread, len(d.ours.pcs), len(d.gdb.pcs), d.gdb.stopped, n, d.ours.stopped)
+	if d.wrong != "" {
+		fmt.Fprintf(&b, "\n\twrong: %s", d.wrong)
+	}
+	if d.missing != "" {
+		fmt.Fprintf(&b, "\n\tmissing: %s", d.missing)
+	}
+	for i := max(n-2, 0); i < min(n+4, len(d.ours.pcs)); i++ {
+		fmt.Fprintf(&b, "\n\tours %d %#x %s %s", i, d.ours.pcs[i], d.ours.found[i], d.ours.text[i])
+	}
+	for i := n; i < min(n+4, len(d.gdb.pcs)); i++ {
+		fmt.Fprintf(&b, "\n\tgdb %d %#x", i, d.gdb.pcs[i])
+	}
+	return b.String()
+}
+
+// class is the reason of a difference; "": there is none.
+func (d *difference) class() string {
+	n := d.common()
+	if n == len(d.ours.pcs) && n == len(d.gdb.pcs) {
+		return ""
+	}
+	for _, c := range classes {
+		if c.is(d, n) {
+			return c.name
+		}
+	}
+	return "? without a reason"
+}
+
+// classes are the reasons that are known.
+var classes = []struct {
+	name string
+	is   func(d *difference, n int) bool
+}{}
+
+// mayMiss says that functions may be missing for a reason that is not the walk's.
+func (d *difference) mayMiss() bool { return false }
+
+var _ = slices.Contains[[]string]

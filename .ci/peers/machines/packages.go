@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// packages are folders that Debian's packages of two architectures are unpacked in. They are
+// not installed: a system of one architecture does not take them without being told of the other.
+type packages struct {
+	arm64  string // Rust's library and musl, for AArch64
+	native string // the compiler of the same Rust
+}
+
+// fetchPackages has apt-get download packages into the folder $1/deb, by lists of its own, and
+// unpacks them. Rust's library is of use to the compiler of the same version alone.
+const fetchPackages = `set -eu
+cd "$1"
+mkdir -p lists/partial cache/archives/partial deb
+: >status
+arm64() {
+	apt-get -q -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o Dir::State::lists="$1/lists" -o Dir::Cache="$1/cache" \
+		-o Dir::State::status="$1/status" -o Acquire::Languages=none -o Debug::NoLocking=1 "${@:2}"
+}
+arm64 "$1" update
+cd deb
+arm64 "$1" download libstd-rust-dev:arm64 libstd-rust-1.63:arm64 musl-dev:arm64 musl:arm64
+apt-get -q download rustc libstd-rust-1.63
+cd ..
+for f in deb/*_arm64.deb; do dpkg -x "$f" arm64; done
+for f in deb/*_amd64.deb; do dpkg -x "$f" native; done
+ln -sfn usr/lib/aarch64-linux-musl/libc.so arm64/lib/ld-musl-aarch64.so.1
+rm -r lists cache deb status
+`
+
+// foreignPackages are those in the user's cache directory, where they are kept.
+func foreignPackages() (*packages, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(cache, "unwindd-peers", "arm64-bookworm")
+	p := &packages{filepath.Join(dir, "arm64"), filepath.Join(dir, "native")}
+	if _, err := os.Stat(dir); err == nil {
+		return p, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), "fetch-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	if out, err := exec.Command("bash", "-c", fetchPackages, "bash", temp).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("packages of arm64: %w\n%s", err, out)
+	}
+	return p, os.Rename(temp, dir)
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A machine is one whose programs qemu runs.
+type machine struct {
+	name, root string
+	cpu        string // one that gdb understands
+	plugin     bool   // unwindd has none of its own
+}
+
+var (
+	aarch64 = &machine{name: "aarch64", root: "/usr/aarch64-linux-gnu", cpu: "cortex-a72"}
+	riscv64 = &machine{name: "riscv64", root: "/usr/riscv64-linux-gnu", cpu: "rv64", plugin: true}
+)
+
+// A build is how the programs of a language are made.
+type build struct {
+	machine  *machine
+	language string
+	name     string
+	flags    []string
+	signed   bool // return addresses, on a processor that signs
+	root     string
+}
+
+// A program is a build that ends in a way.
+type program struct {
+	*build
+	way string
+}
+
+func (p *program) name() string { return p.build.key() + " " + p.way }
+
+func (b *build) key() string { return b.machine.name + " " + b.language + " " + b.name }
+
+// hasNoCFI says that the program's own code has no call frame information.
+func (b *build) hasNoCFI() bool { return slices.Contains(b.flags, "-fno-unwind-tables") }
+
+const withoutCFI = "-fno-asynchronous-unwind-tables -fno-unwind-tables"
+
+// flagsOf are the ways to make programs, by machine and language.
+var flagsOf = []struct {
+	machine  *machine
+	language string
+	name     string
+	flags    string
+}{
+	{aarch64, "C", "O2", "-O2 -g"},
+	{aarch64, "C", "O0", "-O0 -g"},
+	{aarch64, "C", "Os", "-Os -g"},
+	{aarch64, "C", "static", "-O2 -g -static"},
+	{aarch64, "C", "signed", "-O2 -g -mbranch-protection=standard"},
+	{aarch64, "C", "signed leaves, O0", "-O0 -g -mbranch-protection=pac-ret+leaf+b-key"},
+	{aarch64, "C", "signed, static", "-O1 -g -static -mbranch-protection=pac-ret+leaf"},
+	{aarch64, "C", "no frame pointers", "-O2 -g -fomit-frame-pointer"},
+	{aarch64, "C", "no CFI", "-O2 " + withoutCFI},
+	{aarch64, "C", "no CFI, O0", "-O0 " + withoutCFI},
+	{aarch64, "C", "no CFI, no frame pointers", "-O2 -fomit-frame-pointer " + withoutCFI},
+	{aarch64, "C", "no CFI, signed, static", "-Os -static -mbranch-protection=standard " + withoutCFI},
+	{aarch64, "C", "clang", "-O2 -g"},
+	{aarch64, "C", "clang, no CFI", "-O1 -fomit-frame-pointer " + withoutCFI},
+	{aarch64, "C", "musl", "-O2 -g"},
+	{aarch64, "C", "musl, static, no CFI", "-O1 -static " + withoutCFI},
+	{aarch64, "C++", "O2", "-O2 -g"},
+	{aarch64, "C++", "O0, static", "-O0 -g -static"},
+	{aarch64, "C++", "signed", "-O2 -g -mbranch-protection=standard"},
+	{aarch64, "Rust", "O", "-O -g -C panic=abort"},
+	{aarch64, "Rust", "debug, unwinding", "-g"},
+	{aarch64, "Rust", "frame pointers", "-O -C force-frame-pointers=yes -C panic=abort"},
+	{aarch64, "Go", "plain", ""},
+	{aarch64, "Go", "no DWARF", "-ldflags=-w"},
+	{aarch64, "Go", "stripped", "-ldflags=-s"},
+	{aarch64, "Go", "not optimized", "-gcflags=all=-N -gcflags=all=-l"},
+	{riscv64, "C", "O2", "-O2 -g"},
+	{riscv64, "C", "O0, static", "-O0 -g -static"},
+	{riscv64, "C", "no CFI", "-O2 " + withoutCFI},
+	{riscv64, "C", "no CFI, frame pointers", "-O1 -fno-omit-frame-pointer " + withoutCFI},
+	{riscv64, "C++", "O2", "-O2 -g"},
+}
+
+// waysOf are the ways that programs of a language end in.
+var waysOf = map[string]string{
+	"C": "data abort trap null nullmain nulldeep nulljump bad odd badjump datacall stackcall tail alloca large saves" +
+		" overflow deep sort handler altstack fault faultcall threads",
+	"C++":  "throw thunk noexcept rethrow null lambda threads",
+	"Rust": "data panic dyn sort threads",
+	"Go":   "nil index null quit spin sort fatal overflow",
+}
+
+// programs are all, or some: every build and every way of a language, and calls through null
+// and from signal handlers in more of them.
+func programs(withPackages bool) (list []*program) {
+	next := map[string]int{}
+	for _, f := range flagsOf {
+		b := &build{machine: f.machine, language: f.language, name: f.name, flags: strings.Fields(f.flags), signed: strings.Contains(f.flags, "-mbranch-protection=")}
+		if needs := b.language == "Rust" || b.isMusl(); needs && !withPackages {
+			continue
+		}
+		ways := strings.Fields(waysOf[b.language])
+		if !*all && *only == "" {
+			at := next[b.language]
+			next[b.language] += 2
+			ways = []string{ways[at%len(ways)], ways[(at+1)%len(ways)]}
+			if b.language == "C" && !slices.Contains(ways, "null") && b.name != "Os" {
+				ways = append(ways, "null")
+			}
+		}
+		for _, way := range ways {
+			list = append(list, &program{b, way})
+		}
+	}
+	return list
+}
+
+func (b *build) isMusl() bool { return strings.HasPrefix(b.name, "musl") }
+
+// command is what makes the program, as the file program of a folder.
+func (w *work) command(b *build, dir string) (env, command []string) {
+	data, _ := filepath.Abs(filepath.Join("machines", "testdata"))
+	exe := filepath.Join(dir, "program")
+	prefix := b.machine.name + "-linux-gnu-"
+	switch {
+	case b.language == "C" && strings.HasPrefix(b.name, "clang"):
+		command = []string{"clang-22", "--target=" + b.machine.name + "-linux-gnu", "-fuse-ld=lld-22", "-w"}
+	case b.isMusl():
+		command = w.packages.muslCommand(prefix, slices.Contains(b.flags, "-static"))
+		return nil, slices.Concat(command[:1], b.flags, []string{"-DDEEP=60", "-o", exe, filepath.Join(data, "chain.c")}, command[1:])
+	case b.language == "C":
+		command = []string{prefix + "gcc", "-pthread"}
+	case b.language == "C++":
+		return nil, slices.Concat([]string{prefix + "g++", "-std=c++17", "-pthread"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.cc")})
+	case b.language == "Rust":
+		env = []string{"LD_LIBRARY_PATH=" + filepath.Join(w.packages.native, "usr/lib/x86_64-linux-gnu")}
+		return env, slices.Concat([]string{filepath.Join(w.packages.native, "usr/bin/rustc"), "--sysroot", filepath.Join(w.packages.arm64, "usr"),
+			"--target", "aarch64-unknown-linux-gnu", "-C", "linker=" + prefix + "gcc", "--crate-name", "program"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.rs")})
+	case b.language == "Go":
+		env = []string{"GOARCH=arm64", "CGO_ENABLED=0"}
+		return env, slices.Concat([]string{"go", "build"}, b.flags, []string{"-o", exe, filepath.Join(data, "chaingo", "main.go")})
+	}
+	return nil, slices.Concat(command, b.flags, []string{"-DDEEP=60", "-o", exe, filepath.Join(data, "chain.c")})
+}
+
+// muslCommand is gcc with musl for its library. The arguments behind the first come last.
+func (p *packages) muslCommand(prefix string, isStatic bool) []string {
+	lib := filepath.Join(p.arm64, "usr/lib/aarch64-linux-musl")
+	command := []string{prefix + "gcc", "-nostdinc", "-isystem", filepath.Join(p.arm64, "usr/include/aarch64-linux-musl"),
+		"-nostdlib", "-no-pie", filepath.Join(lib, "crt1.o")}
+	if isStatic {
+		return append(command, filepath.Join(lib, "libc.a"), "-lgcc", "-lgcc_eh", filepath.Join(lib, "libc.a"))
+	}
+	return append(command, "-Wl,-dynamic-linker,/lib/ld-musl-aarch64.so.1", filepath.Join(p.arm64, "lib/ld-musl-aarch64.so.1"), "-lgcc")
+}
+
+// rootOf is the folder that has the libraries of a program.
+func (w *work) rootOf(b *build) string {
+	if b.isMusl() {
+		return w.packages.arm64
+	}
+	return b.machine.root
+}

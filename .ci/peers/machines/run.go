@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// patience is how long a program has to end, and gdb to say its stacks.
+const patience = "60"
+
+// built makes the program of a build once.
+func (w *work) built(b *build) (exe string, err error) {
+	make, _ := w.builds.LoadOrStore(b.key(), sync.OnceValues(func() (string, error) {
+		dir := filepath.Join(w.dir, strings.NewReplacer(" ", "-", ",", "").Replace(b.key()))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+		env, command := w.command(b, dir)
+		cmd := exec.Command(command[0], command[1:]...)
+		cmd.Env = append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
+		}
+		return filepath.Join(dir, "program"), nil
+	}))
+	return make.(func() (string, error))()
+}
+
+// A stack is the frames of a thread, innermost first, without inlined calls and functions
+// that were left by tail calls.
+type stack struct {
+	pcs       []uint64
+	found     []string // of ours, how each was found
+	text      []string // and what its line says
+	stopped   string
+	isCrashed bool
+}
+
+// An end is a process that ended: its core, and what gdb saw before.
+type end struct {
+	core, snapshot, output string
+	gdb                    map[string]*stack
+}
+
+// limits let qemu write the core of the program, and have the kernel write next to nothing of
+// qemu's own.
+const limits = `ulimit -c unlimited; echo 0 >/proc/self/coredump_filter; exec timeout -s KILL ` + patience + ` "$@"`
+
+// process is a program under qemu.
+func (w *work) process(p *program, dir, cpu string, qemu ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
+	args := append([]string{"-c", limits, "sh", "qemu-" + p.machine.name, "-cpu", cpu, "-L", w.rootOf(p.build)}, qemu...)
+	cmd = exec.Command("sh", append(args, "./program", p.way)...)
+	output = &bytes.Buffer{}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
+	cmd.Env = append(os.Environ(), "GOTRACEBACK=crash", "RUST_BACKTRACE=full", "GOMAXPROCS=2")
+	return cmd, output
+}
+
+// coreOf is the one that qemu left in a folder.
+func coreOf(dir string, output *bytes.Buffer) (string, error) {
+	cores, _ := filepath.Glob(filepath.Join(dir, "qemu_*.core"))
+	if len(cores) != 1 {
+		return "", fmt.Errorf("%d cores of qemu in %s: %s", len(cores), dir, clip(output.String()))
+	}
+	return cores[0], nil
+}
+
+// clip is the end of what a program said.
+func clip(text string) string { return text[max(len(text)-800, 0):] }
+
+// runAlone runs a program until qemu writes its core.
+func (w *work) runAlone(p *program, dir, cpu string) (*end, error) {
+	cmd, output := w.process(p, dir, cpu)
+	_ = cmd.Run() // it crashes
+	core, err := coreOf(dir, output)
+	return &end{core: core, output: output.String()}, err
+}
+
+// runUnderGDB has gdb say the stacks of a program, and write a snapshot of it, when the signal
+// comes that ends it, which is then let through.
+func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
+	socket := filepath.Join(dir, "gdb")
+	cmd, output := w.process(p, dir, p.machine.cpu, "-g", socket)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Kill()
+		<-done
+	}()
+	for range 600 {
+		if _, err := os.Stat(socket); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	e := &end{snapshot: filepath.Join(dir, "gdb.snapshot"), gdb: map[string]*stack{}}
+	passed := "SIGUSR1 SIGURG SIGQUIT"
+	if strings.HasPrefix(p.way, "fault") || p.language == "Go" {
+		passed += " SIGSEGV"
+	}
+	root := w.rootOf(p.build)
+	script := filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py")
+	gdb := exec.Command("timeout", "-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-iex", "set sysroot "+root,
+		"-ex", "handle "+passed+" nostop noprint pass", "-ex", "file "+filepath.Join(dir, "program"), "-ex", "target remote "+socket, "-ex", "continue",
+		"-ex", "source "+script, "-ex", "unwindd-snapshot "+e.snapshot, "-ex", "source "+filepath.Join("machines", "testdata", "pcs.py"), "-ex", "continue")
+	out, err := gdb.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 && f[0] == "PCS" {
+			s := &stack{stopped: f[3]}
+			for _, word := range strings.Split(f[2], ",") {
+				pc, _ := strconv.ParseUint(word, 0, 64)
+				s.pcs = append(s.pcs, pc)
+			}
+			e.gdb[f[1]] = s
+		}
+	}
+	if len(e.gdb) == 0 {
+		return nil, fmt.Errorf("gdb: %v\n%s%s", err, clip(string(out)), clip(output.String()))
+	}
+	select {
+	case err := <-done:
+		done <- err
+	case <-time.After(20 * time.Second):
+	}
+	e.core, err = coreOf(dir, output)
+	e.output = output.String()
+	return e, err
+}
+
+// stacksOf are unwindd's.
+func (w *work) stacksOf(p *program, target string, args ...string) (map[string]*stack, error) {
+	out, err := w.run(p, target, append(args, "--format", "json")...)
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Modules []struct{ Path string }
+		Threads []struct {
+			ID      string
+			Crashed bool
+			Frames  []struct {
+				PC       string
+				FoundBy  string `json:"found_by"`
+				Inlined  bool
+				Module   *int
+				Function string
+			}
+			Stopped struct{ Reason, Detail string }
+		}
+	}
+	if err := json.Unmarshal(out, &document); err != nil {
+		return nil, err
+	}
+	stacks := map[string]*stack{}
+	for _, t := range document.Threads {
+		s := &stack{stopped: t.Stopped.Reason + ": " + t.Stopped.Detail, isCrashed: t.Crashed}
+		for _, f := range t.Frames {
+			if f.Inlined || f.FoundBy == "call-site" {
+				continue
+			}
+			pc, err := strconv.ParseUint(f.PC, 0, 64)
+			if err != nil {
+				return nil, err
+			}
+			text := f.Function
+			if f.Module != nil {
+				text += " in " + document.Modules[*f.Module].Path
+			}
+			s.pcs, s.found, s.text = append(s.pcs, pc), append(s.found, f.FoundBy), append(s.text, text)
+		}
+		stacks[t.ID] = s
+	}
+	return stacks, nil
+}
+
+// run prints the stacks of a target of a program.
+func (w *work) run(p *program, target string, args ...string) ([]byte, error) {
+	args = append([]string{"stack", target, "--max-frames", "0"}, args...)
+	if p.machine.plugin {
+		args = append(args, "--plugin-dir", w.plugins)
+	}
+	cmd := exec.Command(w.unwindd, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", cmd, err, &stderr)
+	}
+	return out, nil
+}

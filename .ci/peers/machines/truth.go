@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// chainMagic begins the chain of a thread, and the sizes are those of chain.h.
+const (
+	chainMagic   = 0x6368616e63686169
+	chainHeader  = 3 * 8
+	chainEntry   = 3 * 8
+	chainEntries = 500
+)
+
+// An entry is functions that a thread is in: where each returns to, and an address in it.
+type entry struct{ back, here, times uint64 }
+
+// A truth is what is known of the stacks of a process by the process itself.
+type truth struct {
+	chains  map[string][]entry // by thread, innermost first
+	names   symbols            // of the executable
+	printed []uint64           // PCs of the stack that the program printed, innermost first
+}
+
+// readTruth reads the chains that chain.h keeps from a core, and what its program printed.
+func readTruth(core, exe, output string) (*truth, error) {
+	t := &truth{chains: map[string][]entry{}, printed: printedStack(output)}
+	f, err := elf.Open(core)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 {
+			continue
+		}
+		data, err := io.ReadAll(p.Open())
+		if err != nil {
+			return nil, err
+		}
+		for at := 0; at+chainHeader+chainEntries*chainEntry <= len(data); at += 8 {
+			if f.ByteOrder.Uint64(data[at:]) != chainMagic {
+				continue
+			}
+			if thread, list := readChain(data[at:], f.ByteOrder); len(list) > 0 {
+				t.chains[thread] = list
+			}
+		}
+	}
+	t.names, err = readSymbols(exe, t.chains)
+	return t, err
+}
+
+// readChain reads the chain of a thread. An address may be signed above its 48 bits.
+func readChain(data []byte, order binary.ByteOrder) (thread string, list []entry) {
+	const plain = 1<<48 - 1
+	thread = strconv.FormatUint(order.Uint64(data[8:]), 10)
+	for i := range min(order.Uint64(data[16:]), chainEntries) {
+		e := data[chainHeader+i*chainEntry:]
+		list = append(list, entry{order.Uint64(e) & plain, order.Uint64(e[8:]), order.Uint64(e[16:])})
+	}
+	slices.Reverse(list)
+	return thread, list
+}
+
+// printedPC matches a frame of a traceback by Go's runtime, or of a backtrace by Rust's.
+var printedPC = regexp.MustCompile(`(?m) pc=(0x[0-9a-f]+)|^ +\d+: +(0x[0-9a-f]+) - `)
+
+// printedStack are the PCs of the first stack that a program printed.
+func printedStack(output string) (list []uint64) {
+	if _, after, ok := strings.Cut(output, "\ngoroutine "); ok {
+		output, _, _ = strings.Cut(after, "\n\n")
+	}
+	for _, m := range printedPC.FindAllStringSubmatch(output, -1) {
+		pc, _ := strconv.ParseUint(m[1]+m[2], 0, 64)
+		if len(list) == 0 || list[len(list)-1] != pc { // inlined calls repeat it
+			list = append(list, pc)
+		}
+	}
+	return list
+}
+
+// symbols are the functions t_... of an executable that is loaded, by address.
+type symbols []symbol
+
+type symbol struct {
+	start, end uint64
+	name       string
+}
+
+// ownName matches what a function of chain.h is called, in C and mangled.
+var ownName = regexp.MustCompile(`^(_Z.*\d)?t_[a-z]`)
+
+// readSymbols finds where the executable is loaded by the entry of t_main, from which the first
+// thread calls all others.
+func readSymbols(exe string, chains map[string][]entry) (list symbols, err error) {
+	f, err := elf.Open(exe)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := f.Symbols()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && ownName.MatchString(s.Name) && s.Size > 0 {
+			list = append(list, symbol{s.Value, s.Value + s.Size, s.Name})
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].start < list[j].start })
+	if f.Type != elf.ET_DYN {
+		return list, nil
+	}
+	for _, chain := range chains {
+		here := chain[len(chain)-1].here
+		for i := range list {
+			bias := (here - list[i].start) &^ 0xfff
+			if name := list.at(here - bias); strings.Contains(name, "t_main") {
+				for j := range list {
+					list[j].start, list[j].end = list[j].start+bias, list[j].end+bias
+				}
+				return list, nil
+			}
+		}
+	}
+	return list, nil
+}
+
+// at is the name of the function at an address: "" of no function of the program's own.
+func (s symbols) at(address uint64) string {
+	i := sort.Search(len(s), func(i int) bool { return s[i].end > address })
+	if i < len(s) && s[i].start <= address {
+		return s[i].name
+	}
+	return ""
+}
+
+// check holds a stack against the truth, and says what is wrong with it and what is missing.
+// isKnown says whether anything is known of the thread.
+func (t *truth) check(thread string, isCrashed bool, pcs []uint64) (wrong, missing string, isKnown bool) {
+	if chain := t.chains[thread]; len(chain) > 0 {
+		wrong, missing = t.checkChain(chain, pcs)
+		return wrong, missing, true
+	}
+	if isCrashed && len(t.printed) > 0 {
+		return "", t.checkPrinted(pcs), true
+	}
+	return "", "", false
+}
+
+// checkChain: the program's own functions are those of the chain, in order, and the frame
+// behind each is where it returns to.
+func (t *truth) checkChain(chain []entry, pcs []uint64) (wrong, missing string) {
+	var want []entry
+	for _, e := range chain {
+		for range e.times {
+			want = append(want, e)
+		}
+	}
+	n := 0
+	for i, pc := range pcs {
+		lookup := pc
+		if i > 0 {
+			lookup-- // all but the first return there, or are interrupted behind their start
+		}
+		name := t.names.at(lookup)
+		if name == "" {
+			continue
+		}
+		if n < len(want) && t.names.at(want[n].here) == name {
+			if i+1 < len(pcs) && pcs[i+1] != want[n].back {
+				return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, pcs[i+1]), ""
+			}
+			n++
+			continue
+		}
+		if i == 0 {
+			continue // it was about to note itself
+		}
+		if n == len(want) {
+			return fmt.Sprintf("%s (frame %d) is beyond all that were called", name, i), ""
+		}
+		return fmt.Sprintf("frame %d is in %s, the program is in %s", i, name, t.names.at(want[n].here)), ""
+	}
+	if n < len(want) {
+		missing = fmt.Sprintf("%d functions of the program, from %s on", len(want)-n, t.names.at(want[n].here))
+	}
+	return "", missing
+}
+
+// checkPrinted: the PCs that the program printed, but for those of the printing itself,
+// are frames in the same order.
+func (t *truth) checkPrinted(pcs []uint64) (missing string) {
+	want := t.printed
+	for len(want) > 0 && !slices.Contains(pcs, want[0]) {
+		want = want[1:] // it has returned from what printed the stack
+	}
+	at := 0
+	for _, pc := range want {
+		i := slices.Index(pcs[at:], pc)
+		if i < 0 {
+			return fmt.Sprintf("the PC %#x, which the program printed", pc)
+		}
+		at += i + 1
+	}
+	if len(want) < 3 {
+		return fmt.Sprintf("%d PCs that the program printed", len(t.printed)-len(want))
+	}
+	return ""
+}
