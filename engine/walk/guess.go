@@ -23,8 +23,9 @@ var errNoCode = errors.New("the PC is not in executable memory")
 // withoutRow goes on where no row is known, as far as that can be justified.
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
 	switch {
-	case errors.Is(err, errNoCode) && f.exact && f.callee == nil:
-		// A call through a bad pointer: not one instruction was executed since.
+	case errors.Is(err, errNoCode) && f.exact:
+		// A call through a bad pointer: not one instruction was executed since, but those of
+		// the handler of the signal that it raised.
 		if caller, ok := w.byEntry(ctx, f); ok {
 			return caller, Stopped{}
 		}
@@ -266,11 +267,11 @@ func (w *walker) entryReturn(f *frame) (pc uint64, err error) {
 	return pc &^ w.thread.binding.ReturnAddressMask, err
 }
 
-// byLink finds the caller of the top frame where a call leaves the return address in a
-// register and f may have left it there. In a function that called another one the
-// register still leads behind that call.
+// byLink finds the caller of the top frame, or of one that a signal interrupted, where a call
+// leaves the return address in a register and f may have left it there. In a function that
+// called another one the register still leads behind that call.
 func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
-	if !w.machine.hasLink || !f.exact || f.callee != nil || f.module == nil || !f.module.Code.IsKnown() {
+	if !w.machine.hasLink || !f.exact || f.module == nil || !f.module.Code.IsKnown() {
 		return nil, false
 	}
 	caller, ok := w.byEntry(ctx, f)
