@@ -21,6 +21,7 @@ import gdb
 PAGE = 4096
 # Bytes of a frame, of a thread's stack, and of a wave's private memory.
 MOST_OF_FRAME = 256 * 1024
+SIGNAL_FRAME = 32 << 10
 MOST_OF_STACK = 1024 * 1024
 MOST_OF_WAVE = 64 * 1024
 MOST_FRAMES = 4096
@@ -295,6 +296,9 @@ class Snapshot:
                 start, end = last, sp + 8
             else:
                 start, end = sp - BELOW, sp + 8
+                if last is not None:
+                    # A handler has a stack of its own, and what was interrupted is kept there.
+                    self.keep(last, last + SIGNAL_FRAME)
             self.keep(max(start, 0), end)
             left -= end - start
             self.add_code(pc, arch, frame.type() == gdb.SIGTRAMP_FRAME)

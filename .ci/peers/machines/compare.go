@@ -107,8 +107,8 @@ func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *tr
 	}
 	for thread, a := range ours {
 		b := gdb[thread]
-		if b == nil && a.isCrashed { // another run, whose threads have other numbers
-			b = crashedOf(gdb, a)
+		if b == nil {
+			b = alike(gdb, a)
 		}
 		if b == nil {
 			b = &stack{}
@@ -128,19 +128,17 @@ func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *tr
 	}
 }
 
-// crashedOf is the stack of another run that begins as this one.
-func crashedOf(gdb map[string]*stack, a *stack) *stack {
+// alike is the stack of another run, whose threads have other numbers: the one that has most
+// frames in common.
+func alike(gdb map[string]*stack, a *stack) (best *stack) {
+	most := 0
 	for _, b := range gdb {
-		if len(a.pcs) > 1 && len(b.pcs) > 1 && a.pcs[0] == b.pcs[0] && a.pcs[1] == b.pcs[1] {
-			return b
+		d := difference{ours: a, gdb: b}
+		if n := d.common(); n > most {
+			best, most = b, n
 		}
 	}
-	for _, b := range gdb {
-		if len(b.pcs) > 0 && a.pcs[0] == b.pcs[0] {
-			return b
-		}
-	}
-	return nil
+	return best
 }
 
 func (t *tally) count(d *difference) {

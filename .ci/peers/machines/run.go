@@ -58,7 +58,7 @@ const limits = `ulimit -c unlimited; echo 0 >/proc/self/coredump_filter; exec ti
 
 // process is a program under qemu.
 func (w *work) process(p *program, dir, cpu string, qemu ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
-	args := append([]string{"-c", limits, "sh", "qemu-" + p.machine.name, "-cpu", cpu, "-L", w.rootOf(p.build)}, qemu...)
+	args := append([]string{"-c", limits, "sh", "qemu-" + p.machine.name, "-cpu", cpu, "-s", "262144", "-L", w.rootOf(p.build)}, qemu...)
 	cmd = exec.Command("sh", append(args, "./program", p.way)...)
 	output = &bytes.Buffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
@@ -107,15 +107,18 @@ func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	e := &end{snapshot: filepath.Join(dir, "gdb.snapshot"), gdb: map[string]*stack{}}
-	passed := "SIGUSR1 SIGURG SIGQUIT"
+	passed, end := "SIGUSR1 SIGURG SIGQUIT", "continue"
 	if strings.HasPrefix(p.way, "fault") || p.language == "Go" {
 		passed += " SIGSEGV"
+	}
+	if p.way == "trap" {
+		end = "signal SIGTRAP" // which gdb keeps for itself otherwise
 	}
 	root := w.rootOf(p.build)
 	script := filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py")
 	gdb := exec.Command("timeout", "-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-iex", "set sysroot "+root,
 		"-ex", "handle "+passed+" nostop noprint pass", "-ex", "file "+filepath.Join(dir, "program"), "-ex", "target remote "+socket, "-ex", "continue",
-		"-ex", "source "+script, "-ex", "unwindd-snapshot "+e.snapshot, "-ex", "source "+filepath.Join("machines", "testdata", "pcs.py"), "-ex", "continue")
+		"-ex", "source "+script, "-ex", "unwindd-snapshot "+e.snapshot, "-ex", "source "+filepath.Join("machines", "testdata", "pcs.py"), "-ex", end)
 	out, err := gdb.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 && f[0] == "PCS" {

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"sort"
@@ -61,13 +63,12 @@ func readTruth(core, exe, output string) (*truth, error) {
 	return t, err
 }
 
-// readChain reads the chain of a thread. An address may be signed above its 48 bits.
+// readChain reads the chain of a thread.
 func readChain(data []byte, order binary.ByteOrder) (thread string, list []entry) {
-	const plain = 1<<48 - 1
 	thread = strconv.FormatUint(order.Uint64(data[8:]), 10)
 	for i := range min(order.Uint64(data[16:]), chainEntries) {
 		e := data[chainHeader+i*chainEntry:]
-		list = append(list, entry{order.Uint64(e) & plain, order.Uint64(e[8:]), order.Uint64(e[16:])})
+		list = append(list, entry{order.Uint64(e), order.Uint64(e[8:]), order.Uint64(e[16:])})
 	}
 	slices.Reverse(list)
 	return thread, list
@@ -119,20 +120,20 @@ func readSymbols(exe string, chains map[string][]entry) (list symbols, err error
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].start < list[j].start })
-	if f.Type != elf.ET_DYN {
+	if f.Type != elf.ET_DYN || len(chains) == 0 {
 		return list, nil
 	}
-	for _, chain := range chains {
-		here := chain[len(chain)-1].here
-		for i := range list {
-			bias := (here - list[i].start) &^ 0xfff
-			if name := list.at(here - bias); strings.Contains(name, "t_main") {
-				for j := range list {
-					list[j].start, list[j].end = list[j].start+bias, list[j].end+bias
-				}
-				return list, nil
-			}
-		}
+	first := slices.MinFunc(slices.Collect(maps.Keys(chains)), func(a, b string) int {
+		return cmp.Or(len(a)-len(b), strings.Compare(a, b)) // numbers
+	})
+	chain := chains[first]
+	i := slices.IndexFunc(list, func(s symbol) bool { return strings.Contains(s.name, "t_main") })
+	if i < 0 {
+		return nil, fmt.Errorf("%s: it has no t_main", exe)
+	}
+	bias := (chain[len(chain)-1].here - list[i].start) &^ 0xfff
+	for i := range list {
+		list[i].start, list[i].end = list[i].start+bias, list[i].end+bias
 	}
 	return list, nil
 }
@@ -160,7 +161,7 @@ func (t *truth) check(thread string, isCrashed bool, pcs []uint64) (wrong, missi
 }
 
 // checkChain: the program's own functions are those of the chain, in order, and the frame
-// behind each is where it returns to.
+// behind each is where it returns to. The innermost one may not have noted itself yet.
 func (t *truth) checkChain(chain []entry, pcs []uint64) (wrong, missing string) {
 	var want []entry
 	for _, e := range chain {
@@ -168,30 +169,28 @@ func (t *truth) checkChain(chain []entry, pcs []uint64) (wrong, missing string) 
 			want = append(want, e)
 		}
 	}
+	if wrong, missing = t.follow(want, pcs, 0); wrong == "" || t.names.at(pcs[0]) == "" {
+		return wrong, missing
+	}
+	return t.follow(want, pcs, 1)
+}
+
+// follow compares frames from one on with what the chain says.
+func (t *truth) follow(want []entry, pcs []uint64, from int) (wrong, missing string) {
 	n := 0
-	for i, pc := range pcs {
-		lookup := pc
-		if i > 0 {
-			lookup-- // all but the first return there, or are interrupted behind their start
-		}
-		name := t.names.at(lookup)
-		if name == "" {
-			continue
-		}
-		if n < len(want) && t.names.at(want[n].here) == name {
-			if i+1 < len(pcs) && pcs[i+1] != want[n].back {
-				return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, pcs[i+1]), ""
-			}
-			n++
-			continue
-		}
-		if i == 0 {
-			continue // it was about to note itself
-		}
-		if n == len(want) {
+	for i := from; i < len(pcs); i++ {
+		name := t.names.at(pcs[i] - uint64(min(i, 1))) // all but the first return there, or were interrupted
+		switch {
+		case name == "":
+		case n == len(want):
 			return fmt.Sprintf("%s (frame %d) is beyond all that were called", name, i), ""
+		case t.names.at(want[n].here) != name:
+			return fmt.Sprintf("frame %d is in %s, the program is in %s", i, name, t.names.at(want[n].here)), ""
+		case i+1 < len(pcs) && pcs[i+1] != want[n].back:
+			return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, pcs[i+1]), ""
+		default:
+			n++
 		}
-		return fmt.Sprintf("frame %d is in %s, the program is in %s", i, name, t.names.at(want[n].here)), ""
 	}
 	if n < len(want) {
 		missing = fmt.Sprintf("%d functions of the program, from %s on", len(want)-n, t.names.at(want[n].here))

@@ -28,8 +28,8 @@ __thread int before[5];
 __thread int mark = 1;
 int global_mark = 7;
 
-/* The return address is where the call put it: __builtin_return_address would have leaves
- * save it. It may be signed. */
+/* The return address is where the call put it, without its signature, which differs from
+ * frame to frame: __builtin_return_address would have leaves save it. */
 ALWAYS void enter(void) {
 	uint64_t here, back;
 #if defined(__aarch64__)
@@ -38,16 +38,19 @@ ALWAYS void enter(void) {
 	__asm__ volatile("mv %0, ra\n\tauipc %1, 0" : "=&r"(back), "=r"(here));
 #endif
 	struct entry *e = &chain->entries[chain->depth];
+	back &= (1ull << 48) - 1;
 	if (chain->depth && e[-1].back == back) {
 		e[-1].times++;
-		return;
+	} else {
+		e->back = back, e->here = here, e->times = 1;
+		chain->depth++;
 	}
-	e->back = back, e->here = here, e->times = 1;
-	chain->depth++;
+	__asm__ volatile("" ::: "memory");
 }
 
 ALWAYS void leave(void) {
 	struct entry *e = &chain->entries[chain->depth - 1];
+	__asm__ volatile("" ::: "memory");
 	if (--e->times == 0)
 		chain->depth--;
 }
