@@ -54,16 +54,21 @@ func (w *work) compare(p *program) error {
 // compareEnd compares the core of a process and its snapshot with what gdb says of it.
 func (w *work) compareEnd(p *program, dir string, e *end) error {
 	exe := filepath.Join(dir, "program")
-	t, err := readTruth(e.core, exe, e.output)
+	t, err := readTruth(e, exe)
 	if err != nil {
 		return err
 	}
 	args := []string{"--exe", exe, "--sysroot", w.rootOf(p.build)}
-	ofCore, err := w.stacksOf(p, e.core, args...)
-	if err != nil {
-		return err
+	if e.core != "" {
+		ofCore, err := w.stacksOf(p, e.core, args...)
+		if err != nil {
+			return err
+		}
+		w.judge(p, "core", ofCore, e.gdb, t)
+		if err := w.compareInProcess(p, e.core, args); err != nil {
+			return err
+		}
 	}
-	w.judge(p, "core", ofCore, e.gdb, t)
 	if e.snapshot != "" {
 		ofSnapshot, err := w.stacksOf(p, e.snapshot)
 		if err != nil {
@@ -71,10 +76,7 @@ func (w *work) compareEnd(p *program, dir string, e *end) error {
 		}
 		w.judge(p, "snapshot", ofSnapshot, e.gdb, t)
 	}
-	if p.machine.plugin {
-		return nil
-	}
-	return w.compareInProcess(p, e.core, args)
+	return nil
 }
 
 // compareInProcess: the plugin's process makes no difference.

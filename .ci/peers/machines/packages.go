@@ -33,7 +33,6 @@ apt-get -q download rustc libstd-rust-1.63
 cd ..
 for f in deb/*_arm64.deb; do dpkg -x "$f" arm64; done
 for f in deb/*_amd64.deb; do dpkg -x "$f" native; done
-ln -sfn usr/lib/aarch64-linux-musl/libc.so arm64/lib/ld-musl-aarch64.so.1
 rm -r lists cache deb status
 `
 

@@ -13,10 +13,11 @@ type machine struct {
 	name, root string
 	cpu        string // one that gdb understands
 	plugin     bool   // unwindd has none of its own
+	hasCores   bool   // qemu writes them
 }
 
 var (
-	aarch64 = &machine{name: "aarch64", root: "/usr/aarch64-linux-gnu", cpu: "cortex-a72"}
+	aarch64 = &machine{name: "aarch64", root: "/usr/aarch64-linux-gnu", cpu: "cortex-a72", hasCores: true}
 	riscv64 = &machine{name: "riscv64", root: "/usr/riscv64-linux-gnu", cpu: "rv64", plugin: true}
 )
 
@@ -71,9 +72,9 @@ var flagsOf = []struct {
 	{aarch64, "C++", "O2", "-O2 -g"},
 	{aarch64, "C++", "O0, static", "-O0 -g -static"},
 	{aarch64, "C++", "signed", "-O2 -g -mbranch-protection=standard"},
-	{aarch64, "Rust", "O", "-O -g -C panic=abort"},
+	{aarch64, "Rust", "O", "-O -g -C panic=abort -C force-unwind-tables=yes"},
 	{aarch64, "Rust", "debug, unwinding", "-g"},
-	{aarch64, "Rust", "frame pointers", "-O -C force-frame-pointers=yes -C panic=abort"},
+	{aarch64, "Rust", "frame pointers", "-O -C force-frame-pointers=yes -C force-unwind-tables=yes -C panic=abort"},
 	{aarch64, "Go", "plain", ""},
 	{aarch64, "Go", "no DWARF", "-ldflags=-w"},
 	{aarch64, "Go", "stripped", "-ldflags=-s"},

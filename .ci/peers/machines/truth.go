@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"sort"
@@ -34,33 +37,50 @@ type truth struct {
 	printed []uint64           // PCs of the stack that the program printed, innermost first
 }
 
-// readTruth reads the chains that chain.h keeps from a core, and what its program printed.
-func readTruth(core, exe, output string) (*truth, error) {
-	t := &truth{chains: map[string][]entry{}, printed: printedStack(output)}
+// readTruth reads the chains that chain.h keeps, and what their program printed.
+func readTruth(e *end, exe string) (*truth, error) {
+	t := &truth{chains: map[string][]entry{}, printed: printedStack(e.output)}
+	data, err := os.ReadFile(e.chains)
+	if e.chains == "" || errors.Is(err, fs.ErrNotExist) {
+		data, err = writable(e.core)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for at := 0; at+chainHeader+chainEntries*chainEntry <= len(data); at += 8 {
+		if binary.LittleEndian.Uint64(data[at:]) != chainMagic {
+			continue
+		}
+		if thread, list := readChain(data[at:], binary.LittleEndian); len(list) > 0 {
+			t.chains[thread] = list
+		}
+	}
+	t.names, err = readSymbols(exe, t.chains)
+	return t, err
+}
+
+// writable is the memory of a core that can be written, in order: it may be in several
+// segments that follow each other. There is none where there is no core.
+func writable(core string) (data []byte, err error) {
+	if core == "" {
+		return nil, nil
+	}
 	f, err := elf.Open(core)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	for _, p := range f.Progs {
-		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_W == 0 || p.Filesz > 1<<25 {
 			continue
 		}
-		data, err := io.ReadAll(p.Open())
+		part, err := io.ReadAll(p.Open())
 		if err != nil {
 			return nil, err
 		}
-		for at := 0; at+chainHeader+chainEntries*chainEntry <= len(data); at += 8 {
-			if f.ByteOrder.Uint64(data[at:]) != chainMagic {
-				continue
-			}
-			if thread, list := readChain(data[at:], f.ByteOrder); len(list) > 0 {
-				t.chains[thread] = list
-			}
-		}
+		data = append(data, part...)
 	}
-	t.names, err = readSymbols(exe, t.chains)
-	return t, err
+	return data, nil
 }
 
 // readChain reads the chain of a thread.
@@ -111,6 +131,9 @@ func readSymbols(exe string, chains map[string][]entry) (list symbols, err error
 	}
 	defer f.Close()
 	all, err := f.Symbols()
+	if errors.Is(err, elf.ErrNoSymbols) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
