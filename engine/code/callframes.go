@@ -75,6 +75,9 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 		}
 		switch {
 		case err == nil:
+			if row := s.object.goTop(ctx, at, found); row != nil {
+				return row, nil
+			}
 			s.object.machine.countPushed(found)
 			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
 		case errors.Is(err, cfi.ErrNoFDE):

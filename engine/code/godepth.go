@@ -4,8 +4,10 @@ package code
 
 import (
 	"context"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // goDepths are rows of what the table of the Go runtime says of the stack. Many
@@ -36,6 +38,29 @@ func (s goDepths) Row(_ context.Context, at *Lookup) (*Row, error) {
 	}
 	return &Row{Rules: goRow(s.object.machine.Description.Entry, d.Start, d.End, d.Bytes), By: ByCFI}, nil
 }
+
+// goTop is the row of a function of Go whose call frame information says that it has no
+// caller, and which has one: where a link register holds return addresses the linker has them
+// undefined in every function that is marked TOPFRAME. Of those, the kernel enters
+// runtime.sigtramp with a trampoline to return to, and runtime.clone calls runtime.mstart.
+// Which have none the plugin says; if it names nobody, all are believed.
+func (o *Object) goTop(ctx context.Context, at *Lookup, row *cfi.Row) *Row {
+	back, ok := row.Rule(row.ReturnAddress)
+	if !ok || back.Kind != cfi.Undefined || at.outermost != "" || !slices.ContainsFunc(o.functions, isOutermost) {
+		return nil
+	}
+	depths, ok := newGoDepths(o).(goDepths)
+	if !ok {
+		return nil
+	}
+	known, err := depths.Row(ctx, at)
+	if err != nil {
+		return nil
+	}
+	return known
+}
+
+func isOutermost(f sdk.Function) bool { return f.Kind == sdk.OutermostFunction }
 
 // goRow is the row of code of Go that has moved the stack pointer down by a depth from
 // where it was at the function's entry. Where a call leaves the return address in a

@@ -38,6 +38,7 @@ func Description() *sdk.Description {
 		MaxInstruction: instructionSize,
 		StackAlign:     8,
 		Relocations:    relocations(),
+		Symbols:        watchedSymbols(),
 		NoEngine:       true,
 	}
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// functionKinds are the functions at which a stack is not what call frame information
+// says, by symbol.
+//
+// __restore_rt is what signal handlers of musl return to. Right before it another function
+// ends, where its return address is looked up as that of a call.
+//
+// Of Go (src/runtime/asm_arm64.s, sys_linux_arm64.s), runtime.goexit and rt0_go are called by
+// nothing. The others call on another stack than they were called on, and in the child that
+// runtime.clone makes the stack begins. A handler calls the injected ones.
+var functionKinds = map[string]sdk.FunctionKind{
+	"_start":         sdk.OutermostFunction,
+	"_dl_start_user": sdk.OutermostFunction,
+
+	"_rt0_arm64_linux": sdk.OutermostFunction,
+	"runtime.goexit":   sdk.OutermostFunction,
+	"runtime.rt0_go":   sdk.OutermostFunction,
+
+	"runtime.asmcgocall":  sdk.StackStartFunction,
+	"runtime.cgocallback": sdk.StackStartFunction,
+	"runtime.clone":       sdk.StackStartFunction,
+	"runtime.mcall":       sdk.StackStartFunction,
+	"runtime.morestack":   sdk.StackStartFunction,
+	"runtime.systemstack": sdk.StackStartFunction,
+
+	"__restore_rt": sdk.TrampolineFunction,
+
+	"runtime.asyncPreempt": sdk.InjectedFunction,
+	"runtime.debugCallV2":  sdk.InjectedFunction,
+	"runtime.sigpanic":     sdk.InjectedFunction,
+	"runtime.sigpanic0":    sdk.InjectedFunction,
+}
+
+// watchedSymbols are the names that OpenObject wants to be told about. Go's linker may add
+// the ABI to a name.
+func watchedSymbols() []string {
+	var names []string
+	for name := range functionKinds {
+		if names = append(names, name); strings.Contains(name, ".") {
+			names = append(names, name+".abi0")
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// OpenObject finds the functions of a code object that are not as their call frame
+// information says, and whether it is Go's: Go's functions preserve no register for their
+// callers (Go internal ABI, "Architecture specifics, arm64").
+func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
+	answer := &sdk.OpenObjectAnswer{}
+	if req.Machine != machine {
+		return answer, nil
+	}
+	if isGo(req.Sections) {
+		answer.DefaultRules = defaultRules(false)
+	}
+	for _, s := range req.Symbols {
+		kind, ok := functionKinds[strings.TrimSuffix(s.Name, ".abi0")]
+		if end := symbolEnd(req, &s); ok && end > s.Address {
+			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind})
+		}
+	}
+	slices.SortFunc(answer.Functions, func(a, b sdk.Function) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), strings.Compare(a.Name, b.Name))
+	})
+	// .symtab and .dynsym may both name a function.
+	answer.Functions = slices.CompactFunc(answer.Functions, func(a, b sdk.Function) bool { return a.Start == b.Start })
+	return answer, nil
+}
+
+// isGo says whether the Go linker made a code object.
+func isGo(sections []sdk.SectionInfo) bool {
+	return slices.ContainsFunc(sections, func(s sdk.SectionInfo) bool {
+		return slices.Contains([]string{".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"}, s.Name)
+	})
+}
+
+// symbolEnd is where a function ends. Those in assembly language often have no size: then
+// the next symbol that is known or the end of the section bounds them.
+func symbolEnd(req *sdk.OpenObjectRequest, s *sdk.SymbolInfo) uint64 {
+	end := s.Address + s.Size
+	if s.Size > 0 && end > s.Address {
+		return end
+	}
+	end = s.Address
+	for i := range req.Sections {
+		if x := &req.Sections[i]; s.Address-x.Address < x.Size && x.Address+x.Size > x.Address {
+			end = x.Address + x.Size
+			break
+		}
+	}
+	for i := range req.Symbols {
+		if a := req.Symbols[i].Address; a > s.Address && a < end {
+			end = a
+		}
+	}
+	return end
+}
