@@ -207,7 +207,8 @@ const (
 	StackStartFunction
 	// InjectedFunction is one that a signal handler made the code that it interrupted
 	// call: its caller is about to execute the instruction at its PC, as what a signal
-	// interrupts is.
+	// interrupts is. Where calls leave their return address in a register, the function's
+	// DefaultRules say where the handler put that register, and where the stack pointer was.
 	InjectedFunction
 	// StackSwitchFunction is a StackStartFunction whose code shows the way to the stack
 	// that it was called on. Rows that are read from it lead there: by a CFA that is no

@@ -3,10 +3,13 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -58,6 +61,7 @@ type Lookup struct {
 	outermost  string
 	defaults   *RuleSet
 	isInjected bool
+	machine    *sdk.Description
 	problems   []string
 }
 
@@ -69,7 +73,7 @@ func (at *Lookup) problem(format string, args ...any) {
 
 // lookup is the lookup of an address.
 func (o *Object) lookup(pc uint64, isExact bool) *Lookup {
-	at := &Lookup{PC: pc, IsExact: isExact, Address: pc, defaults: o.defaults}
+	at := &Lookup{PC: pc, IsExact: isExact, Address: pc, defaults: o.defaults, machine: o.machine.Description}
 	if !isExact {
 		at.Address -= uint64(o.machine.Description.CallDistance)
 	}
@@ -108,8 +112,32 @@ func (at *Lookup) complete(r *Row) *Row {
 	if r.Outermost == "" {
 		r.Outermost = at.outermost
 	}
-	r.IsInjected = at.isInjected
+	if r.IsInjected = at.isInjected; r.IsInjected && r.Rules != nil {
+		r.Rules = injectedRow(r.Rules, at.machine)
+	}
 	return r
+}
+
+// injectedRow is the row of a function that a signal handler made what it interrupted call.
+// Where a call leaves its return address in a register, that had a value of the function that
+// was interrupted before, and the handler has pushed it: the row gets the PC in the PC's own
+// column, and the rules of the register and of the stack pointer are left to the default
+// rules of the function.
+func injectedRow(row *cfi.Row, d *sdk.Description) *cfi.Row {
+	link, pc, sp := row.ReturnAddress, uint64(d.PC), uint64(d.SP)
+	if link == pc {
+		return row
+	}
+	back, ok := row.Rule(link)
+	if !ok || back.Kind == cfi.SameValue {
+		back = cfi.Rule{Kind: cfi.Register, Register: link}
+	}
+	injected := *row
+	injected.ReturnAddress = pc
+	injected.Rules = slices.DeleteFunc(slices.Clone(row.Rules), func(r cfi.RegisterRule) bool { return r.Column == link || r.Column == pc || r.Column == sp })
+	injected.Rules = append(injected.Rules, cfi.RegisterRule{Column: pc, Rule: back})
+	slices.SortFunc(injected.Rules, func(a, b cfi.RegisterRule) int { return cmp.Compare(a.Column, b.Column) })
+	return &injected
 }
 
 // openSources makes the sources of the object.

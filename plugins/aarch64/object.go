@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -70,7 +71,11 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	for _, s := range req.Symbols {
 		kind, ok := functionKinds[strings.TrimSuffix(s.Name, ".abi0")]
 		if end := symbolEnd(req, &s); ok && end > s.Address {
-			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind})
+			f := sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind}
+			if kind == sdk.InjectedFunction {
+				f.DefaultRules = injectedRules()
+			}
+			answer.Functions = append(answer.Functions, f)
 		}
 	}
 	slices.SortFunc(answer.Functions, func(a, b sdk.Function) int {
@@ -79,6 +84,22 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	// .symtab and .dynsym may both name a function.
 	answer.Functions = slices.CompactFunc(answer.Functions, func(a, b sdk.Function) bool { return a.Start == b.Start })
 	return answer, nil
+}
+
+// injectedRules are the default rules of a function that a handler of Go injects. Before the
+// call it pushes x30, so that what was interrupted may be a leaf: the word lies at the CFA, and
+// sp was 16 bytes above (sigctxt.preparePanic and pushCall in src/runtime/signal_arm64.go).
+func injectedRules() []cfi.RegisterRule {
+	rules := defaultRules(false)
+	for i := range rules {
+		switch uint32(rules[i].Column) { //nolint:gosec // a register of ours
+		case x30:
+			rules[i].Rule = cfi.Rule{Kind: cfi.Offset}
+		case sp:
+			rules[i].Rule = cfi.Rule{Kind: cfi.ValOffset, Offset: 16}
+		}
+	}
+	return rules
 }
 
 // isGo says whether the Go linker made a code object.
