@@ -116,7 +116,12 @@ func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *tr
 			b = &stack{}
 		}
 		d := &difference{program: p, kind: kind, thread: thread, ours: a, gdb: b}
-		d.wrong, d.missing, d.isKnown = t.check(thread, a.isCrashed, a.pcs)
+		if p.way != "noexcept" { // whose functions are left while they are on the stack
+			d.wrong, d.missing, d.isKnown = t.check(thread, a.isCrashed, a.pcs)
+		}
+		if d.wrong != "" && slices.ContainsFunc(a.found, isGuess) {
+			d.guessed, d.wrong = d.wrong, ""
+		}
 		sum.count(d)
 		class := d.class()
 		if class != "" {
@@ -163,6 +168,9 @@ func (t *tally) count(d *difference) {
 	if d.wrong != "" {
 		t.wrong++
 	}
+	if d.guessed != "" {
+		t.guessed++
+	}
 	if d.missing != "" {
 		t.missing++
 	}
@@ -174,6 +182,7 @@ type difference struct {
 	kind, thread   string
 	ours, gdb      *stack
 	wrong, missing string
+	guessed        string // what is wrong behind a frame that is marked as a guess
 	isKnown        bool
 }
 
@@ -222,13 +231,43 @@ func (d *difference) class() string {
 	return "? without a reason"
 }
 
-// classes are the reasons that are known.
+func isGuess(found string) bool { return found == "scan" || found == "frame-pointer" }
+
+// classes are the reasons that are known: the first that holds.
 var classes = []struct {
 	name string
 	is   func(d *difference, n int) bool
-}{}
+}{
+	{"core of Go: the program went on after gdb had looked at it", func(d *difference, _ int) bool {
+		return d.program.language == "Go" && d.kind == "core"
+	}},
+	{"Go without DWARF: gdb does not read the runtime's own tables", func(d *difference, _ int) bool {
+		return d.program.language == "Go" && (d.program.name() != "" && strings.Contains(strings.Join(d.program.flags, " "), "-ldflags"))
+	}},
+	{"Go: gdb goes on where a stack begins, and ends at injected calls and signals", func(d *difference, _ int) bool { return d.program.language == "Go" }},
+	{"signed addresses: a thread of a run without gdb stands elsewhere", func(d *difference, _ int) bool { return d.program.signed && d.program.way == "threads" }},
+	{"a jump into the stack: gdb takes its words for a frame", func(d *difference, n int) bool { return d.program.way == "stackcall" && n <= 1 }},
+	{"a jump through a bad pointer: gdb ends, or goes on with words of the stack", func(d *difference, n int) bool {
+		return n <= 2 && slices.Contains([]string{"odd", "bad", "badjump", "datacall", "null", "nullmain", "nulldeep", "nulljump", "tail", "faultcall"}, d.program.way)
+	}},
+	{"snapshot: gdb kept the memory of the frames that it knows", func(d *difference, n int) bool { return d.lacksMemory() }},
+	{"no call frame information: gdb knows no more, or takes the word above the last frame", func(d *difference, n int) bool {
+		return (d.program.hasNoCFI() || d.program.isMusl()) && n < len(d.ours.pcs) || d.program.isMusl()
+	}},
+	{"no call frame information: the loop of a function that never returns is not read", func(d *difference, _ int) bool { return d.isEndless() }},
+	{"gdb takes a row without a rule for the return address for the outermost frame", func(d *difference, n int) bool {
+		return d.program.machine.plugin && n == len(d.gdb.pcs) && slices.ContainsFunc(d.ours.found[n:], isGuess)
+	}},
+}
 
-// mayMiss says that functions may be missing for a reason that is not the walk's.
-func (d *difference) mayMiss() bool { return false }
+func (d *difference) lacksMemory() bool {
+	return d.kind == "snapshot" && d.program.hasNoCFI() && strings.HasPrefix(d.program.way, "fault") || d.kind == "snapshot" && (d.program.way == "handler" || d.program.way == "altstack")
+}
 
-var _ = slices.Contains[[]string]
+func (d *difference) isEndless() bool { return d.program.hasNoCFI() && d.program.way == "threads" }
+
+// mayMiss says that functions may be missing for a reason that is named: of Rust's abort, which
+// keeps no return address because it never returns, gdb misses the same.
+func (d *difference) mayMiss() bool {
+	return d.class() != "" || d.program.language == "Rust" && d.common() == len(d.gdb.pcs)
+}

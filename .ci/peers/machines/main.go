@@ -119,6 +119,7 @@ type tally struct {
 	programs, threads, frames   int
 	equal, fewer, more, another int // threads, beside gdb
 	known, wrong, missing       int // threads, beside the truth
+	guessed                     int // threads with a wrong frame that is marked as a guess
 }
 
 // work is what all programs share.
@@ -142,10 +143,10 @@ func (w *work) fail(format string, args ...any) {
 // report prints the table, the classes and what failed.
 func (w *work) report() error {
 	out := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "\tprograms\tthreads\tframes\tas gdb\tours fewer\tours more\tothers\tby the truth\twrong\tmissing")
+	fmt.Fprintln(out, "\tprograms\tthreads\tframes\tas gdb\tours fewer\tours more\tothers\tby the truth\twrong\twrong guesses\tmissing")
 	var total tally
 	row := func(name string, t *tally) {
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.programs, t.threads, t.frames, t.equal, t.fewer, t.more, t.another, t.known, t.wrong, t.missing)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, t.programs, t.threads, t.frames, t.equal, t.fewer, t.more, t.another, t.known, t.wrong, t.guessed, t.missing)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.tally)) {
 		t := w.tally[name]
@@ -171,5 +172,5 @@ func (w *work) report() error {
 func (t *tally) add(o *tally) {
 	t.programs, t.threads, t.frames = t.programs+o.programs, t.threads+o.threads, t.frames+o.frames
 	t.equal, t.fewer, t.more, t.another = t.equal+o.equal, t.fewer+o.fewer, t.more+o.more, t.another+o.another
-	t.known, t.wrong, t.missing = t.known+o.known, t.wrong+o.wrong, t.missing+o.missing
+	t.known, t.wrong, t.guessed, t.missing = t.known+o.known, t.wrong+o.wrong, t.guessed+o.guessed, t.missing+o.missing
 }
