@@ -138,7 +138,7 @@ func (f *Flow[S]) Run() error {
 		f.now = a.State
 		f.stack = f.stack[:len(f.stack)-1]
 		f.walk(a.At)
-		if f.trial != nil && f.trial.IsContradicted {
+		if f.trial != nil && f.trial.isOver() {
 			f.stack = f.stack[:0]
 		}
 	}
@@ -156,6 +156,12 @@ func (f *Flow[S]) Follow(a *Arrival[S]) error {
 
 // spend takes a step off the budget. ok is false where there is none.
 func (f *Flow[S]) spend() (ok bool) {
+	if t := f.trial; t != nil {
+		if t.steps--; t.steps < 0 {
+			t.IsCut = true
+			return false
+		}
+	}
 	if *f.steps--; *f.steps < 0 {
 		f.err = ErrSteps
 	}

@@ -357,6 +357,38 @@ func TestATrialIsForgotten(t *testing.T) {
 	}
 }
 
+// A trial that has used up its own steps is cut, and says so; the flow goes on.
+func TestATrialWithinSteps(t *testing.T) {
+	f := newToy(toyCode("b06 l x n n b02 n l n r"), false)
+	if err := f.follow(0); err != nil {
+		t.Fatal(err)
+	}
+	points, steps := len(f.Found()), f.steps
+	a := Arrival[toyState]{At: 16, State: toyState{0, noDigit, noDigit}}
+	for within, want := range []Trial{{IsCut: true}, {IsCut: true}, {IsConfirmed: true}} {
+		trial := f.TryWithin(&a, 1, within)
+		if trial.IsCut != want.IsCut || trial.IsConfirmed != want.IsConfirmed || trial.IsContradicted {
+			t.Errorf("within %d steps: %+v, expected %+v", within, trial, want)
+		}
+		if steps -= f.steps; steps > within || len(f.Found()) != points {
+			t.Errorf("within %d steps: %d steps, %d points, expected %d", within, steps, len(f.Found()), points)
+		}
+		steps = f.steps
+	}
+	// What lies behind a call takes its steps of the same ones.
+	behind := newToy(toyCode("n l n l n n r"), false)
+	start := Arrival[toyState]{State: toyState{0, noDigit, noDigit}}
+	for within := range 8 {
+		trial := behind.TryWithin(&start, 2, within)
+		if trial.IsCut != (within < 7) || trial.IsConfirmed != (within == 7) {
+			t.Errorf("within %d steps, behind calls: %+v", within, trial)
+		}
+	}
+	if err := f.Resume(f); err != nil {
+		t.Errorf("the flow ended: %v", err)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	loop := toyCode("n n b00 r")
 	for _, isByBlock := range []bool{false, true} {

@@ -4,6 +4,7 @@ package codeflow
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -32,11 +33,17 @@ type Trial struct {
 	IsConfirmed bool
 	// IsContradicted says that there is evidence against it. It is not followed any further.
 	IsContradicted bool
+	// IsCut says that the trial's steps were used up: there may be more evidence.
+	IsCut bool
 	// Note is the plugin's own.
 	Note bool
 
 	points int // how many there were before
+	steps  int // that are left for it
 }
+
+// isOver says whether nothing is followed any more.
+func (t *Trial) isOver() bool { return t.IsContradicted || t.IsCut }
 
 // Trial is the one that is under way; nil where there is none.
 func (f *Flow[S]) Trial() *Trial { return f.trial }
@@ -49,14 +56,20 @@ func (f *Flow[S]) IsKnown(p *Point[S]) bool { return f.trial != nil && p.Order <
 // long as nothing does, it follows the ways held there too, through up to beyond calls one
 // behind the other. What lies behind its calls does not speak against it: they may not return either.
 func (f *Flow[S]) Try(a *Arrival[S], beyond int) Trial {
-	t := Trial{points: f.used}
+	return f.TryWithin(a, beyond, math.MaxInt)
+}
+
+// TryWithin is Try with a bound for the steps of the trial. They are steps of the flow, but a trial
+// that has used up its own ends, and the flow goes on.
+func (f *Flow[S]) TryWithin(a *Arrival[S], beyond, steps int) Trial {
+	t := Trial{points: f.used, steps: steps}
 	held := len(f.held)
 	f.trial = &t
 	_ = f.Follow(a) // the flow keeps its error
-	for ; beyond > 0 && f.err == nil && len(f.held) > held && !t.IsContradicted; beyond-- {
+	for ; beyond > 0 && f.err == nil && len(f.held) > held && !t.isOver(); beyond-- {
 		level := f.Release(held)
 		for i := range level {
-			if f.err != nil || t.IsConfirmed {
+			if f.err != nil || t.IsConfirmed || t.IsCut {
 				break
 			}
 			points, waiting, before := f.used, len(f.held), t
@@ -64,6 +77,7 @@ func (f *Flow[S]) Try(a *Arrival[S], beyond int) Trial {
 			if t.IsContradicted {
 				// This call does not return: what lies behind it says nothing.
 				f.forget(points, waiting)
+				before.steps, before.IsCut = t.steps, t.IsCut
 				t = before
 			}
 		}
