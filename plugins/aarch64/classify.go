@@ -38,9 +38,10 @@ func callBefore(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 	case len(code) < instructionSize:
 		return sdk.UnknownReturn, 0
 	}
-	e, ok := readEffect(binary.LittleEndian.Uint32(code[len(code)-instructionSize:]))
+	var e effect
+	readEffect(binary.LittleEndian.Uint32(code[len(code)-instructionSize:]), &e)
 	switch {
-	case !ok || e.kind != effectCall:
+	case e.kind != effectCall:
 		return sdk.NotAfterCall, 0
 	case !e.direct:
 		return sdk.AfterIndirectCall, 0

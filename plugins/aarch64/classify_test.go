@@ -61,21 +61,3 @@ func FuzzClassifyReturn(f *testing.F) {
 		}
 	})
 }
-
-// FuzzFrameRules reads any words as a function; what it answers is valid.
-func FuzzFrameRules(f *testing.F) {
-	f.Add(uint64(0x1000), uint64(4), []byte("\xfd\x7b\xbe\xa9\xfd\x03\x00\x91\x04\x00\x00\x94\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6"), true)
-	f.Add(uint64(0x1000), uint64(0), []byte("\x68\x11\x80\xd2\x01\x00\x00\xd4"), false)
-	f.Fuzz(func(t *testing.T, start, at uint64, code []byte, isBounded bool) {
-		req := &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{PC: start + at, Start: start, Code: code, Bounded: isBounded, Exact: true}}}
-		answer, err := New().FrameRules(context.Background(), nil, req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at < uint64(len(code)) && start+uint64(len(code)) >= start {
-			if err := answer.Validate(bindDescription(), req); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}

@@ -2,6 +2,8 @@
 
 package aarch64
 
+import "math/bits"
+
 // This file decodes what instructions do to frames: by the bits of their words (Arm
 // Architecture Reference Manual for A-profile, C4.1), in a table.
 
@@ -18,19 +20,23 @@ const (
 type effectKind uint8
 
 const (
-	effectOther  effectKind = iota
-	effectMove              // dst = src + imm
-	effectSum               // dst = src + sign*index
-	effectSet               // dst = imm
-	effectInsert            // dst's 16 bits at shift become imm
-	effectAccess            // loads or stores first and second at base
-	effectSign              // x30 is signed
-	effectAuth              // x30 is authenticated, or stripped
-	effectCall              // those from here on may leave the straight line
-	effectBranch            // to target, or on
-	effectJump              // to target where direct
-	effectReturn            //
-	effectStop              // nothing is executed behind it
+	effectUnread  effectKind = iota // readEffect was not asked
+	effectNone                      // no instruction
+	effectOther                     //
+	effectMove                      // dst = src + imm
+	effectSum                       // dst = src + sign*index
+	effectSet                       // dst = imm
+	effectInsert                    // dst's 16 bits at shift become imm
+	effectAccess                    // loads or stores first and second at base
+	effectSign                      // x30 is signed
+	effectAuth                      // x30 is authenticated
+	effectStrip                     // x30 loses its signature
+	effectCompare                   // sp and index are compared
+	effectCall                      // those from here on may leave the straight line
+	effectBranch                    // to target, or on
+	effectJump                      // to target where direct
+	effectReturn                    //
+	effectStop                      // nothing is executed behind it
 )
 
 // An effect is what an instruction does.
@@ -40,17 +46,19 @@ type effect struct {
 	index    uint8
 	sign     int8
 	shift    uint8
-	imm      int64
 	direct   bool
-	signed   bool  // the return authenticates x30
-	target   int64 // of direct branches, from the instruction
-	clobbers uint32
-	vectors  uint32 // vector registers that are written
+	signed   bool // the return or jump authenticates its target
+	notEqual bool // the branch is taken where a comparison found a difference
 
 	isLoad, isVector, isPair bool
 	first, second            uint8
 	size                     uint8 // of each register, bytes
 	writeback                writeback
+
+	imm      int32
+	target   int32 // of direct branches, from the instruction, in bytes
+	clobbers uint32
+	vectors  uint32 // vector registers that are written
 }
 
 // writeback says when the offset is added to the base register.
@@ -70,9 +78,10 @@ type decoding struct {
 }
 
 // decodings are tried in order; the first that fits counts.
-var decodings = []decoding{
+var decodings = [...]decoding{
 	{0xffff0000, 0x00000000, stops},         // UDF
 	{0x7c000000, 0x14000000, branch},        // B, BL
+	{0xff00001f, 0x54000001, branchNE},      // B.NE
 	{0xff000000, 0x54000000, branch19},      // B.cond, BC.cond
 	{0x7e000000, 0x34000000, branch19},      // CBZ, CBNZ
 	{0x7e000000, 0x36000000, branch14},      // TBZ, TBNZ
@@ -93,7 +102,10 @@ var decodings = []decoding{
 	{0xffe0ffe0, 0xaa0003e0, moveRegister},  // MOV (register)
 	{0xffe0f000, 0x8b206000, sumRegister},   // ADD (extended register), UXTX
 	{0xffe0f000, 0xcb206000, sumRegister},   // SUB (extended register), UXTX
-	{0x3fe00000, 0x0b200000, generalOrSP},   // ADD, SUB (extended register)
+	{0xffe0ffff, 0xeb2063ff, compareSP},     // CMP (extended register) of sp, UXTX
+	{0x7fe00000, 0x0b200000, sumExtended},   // ADD (extended register)
+	{0x3fe00000, 0x0b200000, generalOrSP},   // SUB (extended register)
+	{0xffe08000, 0x8b000000, sumShifted},    // ADD (shifted register)
 	{0x1fe00000, 0x1a400000, nothing},       // CCMN, CCMP
 	{0x0e000000, 0x0a000000, general},       // data processing (register)
 	{0x3a000000, 0x28000000, pair},          // LDP, STP
@@ -113,17 +125,35 @@ var decodings = []decoding{
 	{0x0e000000, 0x0e000000, floating},
 }
 
-// readEffect decodes a word. ok is false for one that no table knows.
-func readEffect(w uint32) (e effect, ok bool) {
-	e.dst, e.src, e.index = gprNone, gprNone, gprNone
-	e.first, e.second = gprNone, gprNone
-	for i := range decodings {
-		if d := &decodings[i]; w&d.mask == d.value {
-			d.read(w, &e)
-			return e, true
+// byTopByte has for each first byte of a word, the top one, the bits of the decodings
+// that may fit it.
+var byTopByte = func() (table [256]uint64) {
+	for top := range uint32(len(table)) {
+		for i := range decodings {
+			if d := &decodings[i]; (top<<24^d.value)&d.mask>>24 == 0 {
+				table[top] |= 1 << i
+			}
 		}
 	}
-	return e, false
+	return table
+}()
+
+// _ holds that each decoding has a bit.
+const _ = uint(64 - len(decodings))
+
+// readEffect decodes a word into e, which was zero. The kind is effectNone for one that
+// no table knows.
+func readEffect(w uint32, e *effect) {
+	e.kind = effectNone
+	for may := byTopByte[w>>24]; may != 0; may &= may - 1 {
+		if d := &decodings[bits.TrailingZeros64(may)]; w&d.mask == d.value {
+			e.kind = effectOther
+			e.dst, e.src, e.index = gprNone, gprNone, gprNone
+			e.first, e.second = gprNone, gprNone
+			d.read(w, e)
+			return
+		}
+	}
 }
 
 func nothing(uint32, *effect) {}
@@ -136,8 +166,8 @@ func rt2(w uint32) uint8 { return uint8(w >> 10 & 31) }
 func rm(w uint32) uint8  { return uint8(w >> 16 & 31) }
 
 // signed is the number in count bits of w from bit at on.
-func signed(w uint32, at, count uint) int64 {
-	return int64(int32(w<<(32-at-count))) >> (32 - count)
+func signed(w uint32, at, count uint) int32 {
+	return int32(w<<(32-at-count)) >> (32 - count) //nolint:gosec // its bits
 }
 
 // general writes register Rd, which is not sp.
@@ -160,18 +190,23 @@ func branch(w uint32, e *effect) {
 	}
 }
 
+func branchNE(w uint32, e *effect) {
+	branch19(w, e)
+	e.notEqual = true
+}
+
 func branch19(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 19)) }
 func branch14(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 14)) }
 func branch9(w uint32, e *effect)  { e.branchTo(4 * signed(w, 5, 9)) }
 
-func (e *effect) branchTo(target int64) {
+func (e *effect) branchTo(target int32) {
 	e.kind, e.direct, e.target = effectBranch, true, target
 }
 
 func indirect(w uint32, e *effect) {
 	switch w >> 21 & 7 { // bit 24 says that a modifier is a register
 	case 0:
-		e.kind, e.dst = effectJump, rn(w)
+		e.kind, e.dst, e.signed = effectJump, rn(w), w>>11&1 != 0
 	case 1:
 		e.kind, e.dst = effectCall, rn(w)
 	case 2:
@@ -189,8 +224,10 @@ func hint(w uint32, e *effect) {
 	switch w >> 5 & 0x7f {
 	case 24, 25, 26, 27: // PACIAZ, PACIASP, PACIBZ, PACIBSP
 		e.kind = effectSign
-	case 7, 28, 29, 30, 31: // XPACLRI, AUTIAZ, AUTIASP, AUTIBZ, AUTIBSP
+	case 28, 29, 30, 31: // AUTIAZ, AUTIASP, AUTIBZ, AUTIBSP
 		e.kind = effectAuth
+	case 7: // XPACLRI
+		e.kind = effectStrip
 	case 8, 10, 12, 14: // PACIA1716 and others
 		e.writes(17)
 	}
@@ -208,7 +245,7 @@ func addImmediate(w uint32, e *effect) {
 		return
 	}
 	e.kind, e.dst, e.src = effectMove, rd(w), rn(w)
-	e.imm = int64(w >> 10 & 0xfff << (12 * (w >> 22 & 1)))
+	e.imm = int32(w >> 10 & 0xfff << (12 * (w >> 22 & 1))) //nolint:gosec // of 24 bits
 	if w>>30&1 != 0 {
 		e.imm = -e.imm
 	}
@@ -222,6 +259,7 @@ func logical(w uint32, e *effect) {
 	generalOrSP(w, e)
 }
 
+// moveWide reads what makes constants. Those that no frame has as its size are not kept.
 func moveWide(w uint32, e *effect) {
 	opc, shift := w>>29&3, 16*(w>>21&3)
 	imm := int64(w>>5&0xffff) << shift
@@ -230,16 +268,18 @@ func moveWide(w uint32, e *effect) {
 	}
 	e.dst, e.shift = rd(w), uint8(shift) //nolint:gosec // at most 48
 	switch {
-	case opc == 2:
-		e.kind, e.imm = effectSet, imm
 	case opc == 0 && w>>31 != 0:
-		e.kind, e.imm = effectSet, ^imm
+		imm = ^imm
 	case opc == 0:
-		e.kind, e.imm = effectSet, int64(uint32(^imm)) //nolint:gosec // the lower 32 bits
-	case opc == 3:
-		e.kind, e.imm = effectInsert, imm
-	default:
+		imm = int64(uint32(^imm)) //nolint:gosec // the lower 32 bits
+	}
+	switch {
+	case opc == 1 || imm != int64(int32(imm)): //nolint:gosec // compared
 		e.writes(rd(w))
+	case opc == 3:
+		e.kind, e.imm = effectInsert, int32(imm) //nolint:gosec // was compared
+	default:
+		e.kind, e.imm = effectSet, int32(imm) //nolint:gosec // was compared
 	}
 }
 
@@ -264,6 +304,27 @@ func sumRegister(w uint32, e *effect) {
 	}
 }
 
+// sumExtended adds part of a register, which is not known: compilers make the targets
+// of jumps so.
+func sumExtended(w uint32, e *effect) {
+	if rd(w) == gprSP || rn(w) == gprSP || w>>31 == 0 {
+		generalOrSP(w, e)
+		return
+	}
+	e.kind, e.dst, e.src, e.index, e.sign = effectSum, rd(w), rn(w), gprNone, 1
+}
+
+// sumShifted adds a register; 31 is the zero register.
+func sumShifted(w uint32, e *effect) {
+	if rd(w) == gprSP || rn(w) == gprSP || rm(w) == gprSP {
+		e.writes(rd(w))
+		return
+	}
+	e.kind, e.dst, e.src, e.index, e.sign, e.shift = effectSum, rd(w), rn(w), rm(w), 1, uint8(w>>10&0x3f)
+}
+
+func compareSP(w uint32, e *effect) { e.kind, e.index = effectCompare, rm(w) }
+
 func pair(w uint32, e *effect) {
 	opc, isVector, isLoad := w>>30, w>>26&1 != 0, w>>22&1 != 0
 	size := uint8(4 << (opc >> 1))
@@ -273,7 +334,7 @@ func pair(w uint32, e *effect) {
 	case opc == 1 && !isLoad: // STGP: two registers of 8 bytes, the offset counts 16
 		size = 8
 	}
-	scale := int64(size)
+	scale := int32(size)
 	if !isVector && opc == 1 && !isLoad {
 		scale = 16
 	}
@@ -320,7 +381,7 @@ func single(w uint32, e *effect) (ok bool) {
 
 func singleScaled(w uint32, e *effect) {
 	if single(w, e) {
-		e.imm = int64(w>>10&0xfff) * int64(e.size)
+		e.imm = int32(w>>10&0xfff) * int32(e.size) //nolint:gosec // of 12 bits
 	}
 }
 
@@ -400,12 +461,16 @@ func vectorAndGeneral(w uint32, e *effect) {
 	}
 }
 
-// floating instructions write a vector register but for conversions to integers and
-// moves of elements.
+// floating instructions write a vector register but for comparisons, conversions to
+// integers and moves of elements.
 func floating(w uint32, e *effect) {
 	switch {
-	case w&0x5f20fc00 == 0x1e200000 && w>>16&7&^1 != 2 && w>>16&7 != 7, // FCVT* and FMOV to a general register
-		w&0x5f200000 == 0x1e000000,                             // fixed point
+	case w&0xff20fc07 == 0x1e202000, w&0xff200c00 == 0x1e200400: // FCMP, FCCMP
+		return
+	case w&0x5f20fc00 == 0x1e200000 && w>>16&7&^1 != 2 && w>>16&7 != 7: // FCVT* and FMOV to a general register
+		e.writes(rd(w))
+		return
+	case w&0x5f200000 == 0x1e000000, // fixed point
 		w&0xbfe0fc00 == 0x0e003c00, w&0xbfe0fc00 == 0x0e002c00, // UMOV, SMOV
 		w&0x9fe0e400 == 0x0e002400: // the same, whatever the element
 		e.writes(rd(w))

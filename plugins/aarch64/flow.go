@@ -4,16 +4,16 @@ package aarch64
 
 import (
 	"encoding/binary"
-	"errors"
+	"slices"
+
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // maxCode is the size of the largest function that is analysed.
 const maxCode = 1 << 18
 
-var errBudget = errors.New("the code takes more steps to read than any compiled function")
-
-// A flow follows a function from its first instruction over every branch, and finds
-// the state before each instruction that it reaches.
+// A flow follows code from an instruction over every branch, and finds the state before
+// each instruction that it reaches. Addresses are the numbers of instructions in the code.
 //
 // A call leads to what lies behind it only if it returns. One that never does may lie
 // before another part of the function, with another frame. But an instruction of
@@ -21,307 +21,336 @@ var errBudget = errors.New("the code takes more steps to read than any compiled 
 // believed when it leads to known code, or to a return, with the right frame, and
 // forgotten when it contradicts what is known.
 type flow struct {
-	code   []byte
-	states []*state // before the instruction of an index
-	tried  []bool   // the state is a trial's
-	later  []arrival
-	steps  int
-	trial  *trial
+	*codeflow.Flow[state]
+	code      []byte
+	effects   []effect // of the instructions, as far as they were read
+	isInitial bool     // memory at the start counts: its words are values
+	isGo      bool     // the function has a frame of Go's: it preserves no registers
+	isFinal   bool     // ways without evidence are decided about
+	steps     int      // that are left
+	allSteps  int      // that there were
+
+	// Of returnsRight: the walks over known code, the last one that met each instruction,
+	// what waits in it, and the steps that are left.
+	walks     uint32
+	seen      []uint32
+	waiting   []arrival
+	walkSteps int
 }
 
 // An arrival is a state that reaches an instruction.
-type arrival struct {
-	at int
-	st state
+type arrival = codeflow.Arrival[state]
+
+// point is an instruction that was reached.
+type point = codeflow.Point[state]
+
+// maxSteps bounds the steps of a flow.
+const maxSteps = 8 << 20
+
+func newFlow(code []byte, isInitial bool) *flow {
+	n := len(code) / instructionSize
+	f := &flow{code: code, effects: make([]effect, n), isInitial: isInitial, allSteps: min(maxSteps, 1<<14+512*n)}
+	f.steps, f.walkSteps = f.allSteps, f.allSteps
+	f.Flow = codeflow.ByInstruction(f, &f.steps)
+	return f
 }
 
-// A trial follows what lies behind a call without believing in it.
-type trial struct {
-	added                   []int // instructions that it has given states
-	confirmed, contradicted bool
+// effect is what an instruction does.
+func (f *flow) effect(at uint64) *effect {
+	e := &f.effects[at]
+	if e.kind == effectUnread {
+		readEffect(word(f.code, at), e)
+	}
+	return e
+}
+
+// word is the instruction of a number.
+func word(code []byte, at uint64) uint32 {
+	return binary.LittleEndian.Uint32(code[at*instructionSize:])
+}
+
+// isInside says whether there is an instruction of that number.
+func (f *flow) isInside(at uint64) bool { return at < uint64(len(f.effects)) }
+
+// target is the instruction that a direct branch goes to; ok is false for one outside the
+// code.
+func (f *flow) target(at uint64, e *effect) (target uint64, ok bool) {
+	target = at + uint64(int64(e.target)/instructionSize) //nolint:gosec // modular
+	return target, f.isInside(target)
+}
+
+// run follows a function from its first instruction: what jumps reach, what lies behind
+// calls, where tables lead, and last what the unwinder reaches.
+func (f *flow) run() error {
+	if err := f.Follow(&arrival{From: codeflow.None, State: entryState()}); err != nil {
+		return err
+	}
+	if err := f.Resume(f); err != nil {
+		return err
+	}
+	if err := f.followTables(); err != nil {
+		return err
+	}
+	f.isFinal = true
+	if err := f.Resume(f); err != nil {
+		return err
+	}
+	return f.followLandingPads()
 }
 
 // maxBeyond is how many calls in a row are taken to return to find evidence.
-const maxBeyond = 8
+const maxBeyond = 64
 
-func newFlow(code []byte) *flow {
-	n := len(code) / instructionSize
-	return &flow{code: code, states: make([]*state, n), tried: make([]bool, n), steps: 1<<14 + 256*n}
+// try follows an arrival, and what lies behind so many calls, without believing in it. A
+// trial that would use up the steps of the flow is cut; when half of them are gone, no
+// calls are taken to return any more.
+func (f *flow) try(a *arrival, beyond int) codeflow.Trial {
+	if f.steps < f.allSteps/2 {
+		beyond = 0
+	}
+	return f.TryWithin(a, beyond, min(f.allSteps/8, f.steps-f.allSteps/4))
 }
 
-func (f *flow) effect(at int) (effect, bool) {
-	return readEffect(binary.LittleEndian.Uint32(f.code[at*instructionSize:]))
+// Judge says whether a call returns to an arrival. Evidence comes first: that behind no
+// other call, then that behind some. What has none is believed if all calls of the function
+// have one frame: whatever reaches it, be it the call or the unwinder, has that too.
+func (f *flow) Judge(a *arrival, isLast bool) codeflow.Verdict {
+	beyond := 0
+	if isLast {
+		beyond = maxBeyond
+	}
+	switch t := f.try(a, beyond); {
+	case t.IsContradicted:
+		return codeflow.Refuted
+	case t.IsConfirmed:
+		return codeflow.Believed
+	case isLast && f.isFinal && !t.IsCut:
+		return f.judgeByCalls(a)
+	}
+	return codeflow.Open
 }
 
-// run follows the function: what jumps reach, what lies behind calls, and where tables
-// lead.
-func (f *flow) run() error {
-	if err := f.follow(arrival{0, entryState()}); err != nil {
-		return err
+// Rank has all ways judged together.
+func (f *flow) Rank(*arrival) int { return 0 }
+
+// Copy copies a state: its slots are never changed.
+func (f *flow) Copy(to, from *state) { *to = *from }
+
+// Step executes an instruction.
+func (f *flow) Step(at uint64, st *state) (next uint64, goesOn bool) {
+	e := f.effect(at)
+	next = at + 1
+	switch e.kind {
+	case effectNone, effectStop:
+		f.meetsNothing(at)
+		return next, false
+	case effectReturn:
+		f.leaves(st, e)
+		return next, false
+	case effectJump:
+		if target, ok := f.target(at, e); ok && e.direct {
+			return target, true
+		}
+		f.leaves(st, e)
+		return next, false
 	}
-	if err := f.resume(); err != nil {
-		return err
+	st.apply(e, f.isInitial)
+	switch e.kind {
+	case effectCall:
+		f.calls(next, at, st)
+		return next, false
+	case effectBranch:
+		if target, ok := f.target(at, e); ok {
+			f.Arrive(target, st)
+		}
+		if !f.passes(at, e, st) {
+			return next, false
+		}
+	case effectAccess:
+		f.isGo = f.isGo || !e.isLoad && (e.first == gprX29 || e.second == gprX29) && f.Trial() == nil && st.hasGoFrame()
 	}
-	return f.followTables()
+	return next, f.isInside(next)
 }
 
-// resume follows what lies behind calls, as far as evidence confirms that they return.
-func (f *flow) resume() error {
-	for progress := true; progress; {
-		progress = false
-		pending := f.later
-		f.later = nil
-		var open []arrival
-		for _, a := range pending {
-			t, err := f.try(a)
-			switch {
-			case err != nil:
-				return err
-			case t.contradicted:
-			case t.confirmed:
-				progress = true
-				if err := f.follow(a); err != nil {
-					return err
-				}
-			default:
-				open = append(open, a)
-			}
-		}
-		f.later = append(f.later, open...)
+// calls holds what lies behind a call. That a trial has the same frame there as known code
+// says little of what lies further back: a call that does not return may lie before known
+// code too.
+func (f *flow) calls(next, at uint64, st *state) {
+	t := f.Trial()
+	if t != nil {
+		t.Note = true
 	}
-	return nil
+	if f.isInside(next) && (t == nil || f.At(next) == nil) {
+		f.Hold(next, at, st)
+	}
 }
 
-// followTables follows the jumps that go through a table. Where the tables lead is not
-// in the code, but every instruction of a function is reached somehow: what nothing else
-// reaches, is reached through a table, or by the unwinder. It is believed where it leads
-// to a return or to known code with the frame that all the tables of the function share.
-func (f *flow) followTables() error {
-	start, ok := f.tableState()
-	if !ok {
-		return nil
+// passes makes st what it is where a branch is not taken: the loop that probes a large
+// frame ends when sp has reached a register. ok is false where it has not yet.
+func (f *flow) passes(at uint64, e *effect, st *state) (ok bool) {
+	if !e.notEqual || at == 0 {
+		return true
 	}
-	for at := range f.states {
-		if f.states[at] != nil {
-			continue
-		}
-		t, err := f.try(arrival{at, start})
-		if err != nil {
-			return err
-		}
-		if t.contradicted || !t.confirmed {
-			continue
-		}
-		if err := f.follow(arrival{at, start}); err != nil {
-			return err
-		}
-		if err := f.resume(); err != nil {
-			return err
-		}
+	c := f.effect(at - 1)
+	if at > 1 && c.kind == effectAccess && !c.isLoad && c.writeback == offsetOnly { // the probe
+		c = f.effect(at - 2)
 	}
-	return nil
+	if c.kind != effectCompare {
+		return true
+	}
+	sp, end := &st.gpr[gprSP], st.gpr[c.index]
+	if sp.kind == address && end.kind == address && sp.reg == end.reg {
+		return *sp == end
+	}
+	*sp = end
+	return true
 }
 
-// tableState is the frame in which the function jumps through tables; ok is false where
-// it does not, or in different ones.
-func (f *flow) tableState() (frame state, ok bool) {
-	for at, s := range f.states {
-		if s == nil {
-			continue
-		}
-		e, known := f.effect(at)
-		if !known || e.kind != effectJump || e.direct || s.isRestored() {
-			continue
-		}
-		if !ok {
-			frame, ok = *s, true
-			continue
-		}
-		both := join(&frame, s)
-		if (frame.knows()|s.knows())&^both.knows() != 0 {
-			return frame, false
-		}
-		frame = both
+// meetsNothing notes that a trial leads to a word that is no instruction, or never executed.
+func (f *flow) meetsNothing(at uint64) {
+	t := f.Trial()
+	if t != nil && (f.effect(at).kind == effectNone || word(f.code, at) == 0) {
+		t.IsContradicted = true
 	}
-	for r := range 19 {
-		frame.gpr[r] = value{}
-	}
-	return frame, ok
-}
-
-// isRestored says whether the frame is what it was at the function's start, as it is
-// before a jump in the place of a return.
-func (s *state) isRestored() bool {
-	row, ok := s.row(false)
-	return ok && len(row.Rules) == 0 && s.gpr[gprSP] == value{kind: address}
-}
-
-// try follows an arrival, and what lies behind its calls as long as nothing speaks for
-// it or against it; says what does, and forgets all of it. What lies behind its calls
-// does not speak against it: they may not return either.
-func (f *flow) try(a arrival) (*trial, error) {
-	t, waiting := &trial{}, len(f.later)
-	f.trial = t
-	err := f.follow(a)
-	for depth := 0; depth < maxBeyond && err == nil && !t.contradicted && !t.confirmed && len(f.later) > waiting; depth++ {
-		level := append([]arrival(nil), f.later[waiting:]...)
-		f.later = f.later[:waiting]
-		for _, next := range level {
-			if f.states[min(next.at, len(f.states)-1)] != nil {
-				// A call that does not return may lie before known code too; that it
-				// would have the same frame there says little of what lies further back.
-				continue
-			}
-			added, later := len(t.added), len(f.later)
-			if err = f.follow(next); err != nil || t.confirmed && !t.contradicted {
-				break
-			}
-			if t.contradicted {
-				f.forget(t, added)
-				f.later, t.contradicted, t.confirmed = f.later[:later], false, false
-			}
-		}
-	}
-	f.trial = nil
-	f.forget(t, 0)
-	f.later = f.later[:waiting]
-	return t, err
-}
-
-// forget takes back the states that a trial has added from one on.
-func (f *flow) forget(t *trial, from int) {
-	for _, at := range t.added[from:] {
-		f.states[at], f.tried[at] = nil, false
-	}
-	t.added = t.added[:from]
-}
-
-// follow follows jumps and straight-line code from an arrival.
-func (f *flow) follow(first arrival) error {
-	for waiting := []arrival{first}; len(waiting) > 0; {
-		a := waiting[len(waiting)-1]
-		waiting = waiting[:len(waiting)-1]
-		for at, st := a.at, a.st; f.arrive(at, &st); at++ {
-			if f.steps--; f.steps < 0 {
-				return errBudget
-			}
-			st = *f.states[at]
-			e, ok := f.effect(at)
-			if !ok || e.kind == effectStop {
-				break
-			}
-			if e.kind == effectReturn || e.kind == effectJump && !e.direct {
-				f.leaves(&st, &e)
-				break
-			}
-			target := at + int(e.target/instructionSize)
-			if e.kind == effectJump {
-				if target < 0 || target >= len(f.states) {
-					f.leaves(&st, &e)
-				} else {
-					waiting = append(waiting, arrival{target, st})
-				}
-				break
-			}
-			st.apply(&e)
-			if e.kind == effectCall {
-				f.later = append(f.later, arrival{at + 1, st})
-				break
-			}
-			if e.kind == effectBranch && target >= 0 && target < len(f.states) {
-				waiting = append(waiting, arrival{target, st})
-			}
-		}
-		if f.trial != nil && f.trial.contradicted {
-			return nil
-		}
-	}
-	return nil
 }
 
 // leaves judges a region by how it leaves the function: by a return, or by a jump that
 // may be a call in the place of one.
 func (f *flow) leaves(st *state, e *effect) {
-	if f.trial == nil {
-		return
-	}
+	t := f.Trial()
 	switch {
-	case st.isRestored():
-		f.trial.confirmed = true
+	case t == nil || f.isInitial:
+	case f.isRestored(st):
+		t.IsConfirmed = true
 	case e.kind == effectReturn:
-		f.trial.contradicted = true
+		t.IsContradicted = true
 	}
 }
 
-// arrive joins a state into that of an instruction, and says whether the instruction
-// must be followed (again). Known code is not followed by a trial.
-func (f *flow) arrive(at int, st *state) bool {
-	if at < 0 || at >= len(f.states) {
+// isRestored says whether the frame is what it was at the function's start, as it is
+// before a return and a jump in the place of one.
+func (f *flow) isRestored(st *state) bool {
+	if link := st.gpr[gprX30]; st.gpr[gprSP] != held(gprSP) || link != held(gprX30) && link.kind != signedEntry {
 		return false
 	}
-	old := f.states[at]
-	t := f.trial
-	if old == nil {
-		s := *st
-		f.states[at] = &s
-		if t != nil {
-			t.added, f.tried[at] = append(t.added, at), true
-		}
+	if f.isGo {
 		return true
 	}
+	for r := uint8(19); r <= gprX29; r++ {
+		if st.gpr[r] != held(r) {
+			return false
+		}
+	}
+	return st.vectors == entryVectors
+}
+
+var entryVectors = entryState().vectors
+
+// Join joins a state into that of an instruction. Known code is not followed by a trial.
+func (f *flow) Join(p *point, st *state, isFirst bool) (hasChanged bool) {
+	if isFirst {
+		p.State = *st
+		return true
+	}
+	t, old := f.Trial(), &p.State
 	if old.equal(st) {
-		if t != nil && !f.tried[at] {
-			t.confirmed = true
+		if f.IsKnown(p) {
+			t.IsConfirmed = true
 		}
 		return false
 	}
-	both := join(old, st)
+	both := join(old, st, f.isInitial)
 	if t != nil {
-		if (old.knows()|st.knows())&^both.knows() != 0 {
-			t.contradicted = true
+		if f.hasLost(old, st, &both) {
+			t.IsContradicted = true
 			return false
 		}
-		if !f.tried[at] {
-			t.confirmed = true
-			t.contradicted = !f.returnsRight(at, *st)
+		if f.IsKnown(p) {
+			t.IsConfirmed = true
+			t.IsContradicted = t.IsContradicted || !isSameFrame(old, st) && !f.returnsRight(p.At, st)
 			return false
 		}
 	}
 	if both.equal(old) {
 		return false
 	}
-	f.states[at] = &both
+	p.State = both
 	return true
+}
+
+// hasLost says whether joining two states loses what one of them knew of the frame.
+func (f *flow) hasLost(a, b, both *state) bool {
+	if f.isInitial {
+		return a.gpr[gprSP] != b.gpr[gprSP] // the preserved registers may hold anything by now
+	}
+	return (f.knows(a)|f.knows(b))&^f.knows(both) != 0
+}
+
+// isSameFrame says whether two states have the same in all that a return restores.
+func isSameFrame(a, b *state) bool {
+	return [gprCount - 19]value(a.gpr[19:]) == [gprCount - 19]value(b.gpr[19:]) && a.vectors == b.vectors && slices.Equal(a.slots, b.slots)
 }
 
 // returnsRight says whether every return that known code leads to from an instruction
 // finds the caller's registers, if the code is entered with another state than was known:
 // what restores a register may lie before it.
-func (f *flow) returnsRight(at int, st state) bool {
-	seen := map[int]bool{}
-	for waiting := []arrival{{at, st}}; len(waiting) > 0; {
-		a := waiting[len(waiting)-1]
-		waiting = waiting[:len(waiting)-1]
-		for at, st := a.at, a.st; at >= 0 && at < len(f.states) && f.states[at] != nil && !seen[at]; at++ {
-			seen[at] = true
-			f.steps--
-			e, ok := f.effect(at)
-			switch {
-			case !ok || e.kind == effectStop:
-			case e.kind == effectReturn:
-				if !st.isRestored() {
-					return false
-				}
-			case e.direct && e.kind != effectCall:
-				next := st
-				next.apply(&e)
-				waiting = append(waiting, arrival{at + int(e.target/instructionSize), next})
-			}
-			if !ok || e.kind == effectStop || e.kind == effectReturn || e.kind == effectJump {
-				break
-			}
-			st.apply(&e)
+func (f *flow) returnsRight(at uint64, st *state) bool {
+	if f.isInitial {
+		return true
+	}
+	if f.seen == nil {
+		f.seen = make([]uint32, len(f.effects))
+	}
+	f.walks++
+	f.waiting = append(f.waiting[:0], arrival{At: at, State: *st})
+	for len(f.waiting) > 0 {
+		a := f.waiting[len(f.waiting)-1]
+		f.waiting = f.waiting[:len(f.waiting)-1]
+		if !f.runsRight(a.At, &a.State) {
+			return false
 		}
 	}
 	return true
+}
+
+// runsRight executes known code up to where it ends. It is false at a return without the
+// caller's registers.
+func (f *flow) runsRight(at uint64, st *state) bool {
+	for ; f.isInside(at) && f.At(at) != nil && f.seen[at] != f.walks; at++ {
+		f.seen[at] = f.walks
+		if f.walkSteps--; f.walkSteps < 0 {
+			return false
+		}
+		e := f.effect(at)
+		if e.kind == effectReturn {
+			return f.isRestored(st)
+		}
+		w := f.ways(at)
+		st.apply(e, false)
+		if w.Jumps {
+			f.waiting = append(f.waiting, arrival{At: w.Target, State: *st})
+		}
+		if !w.GoesOn && e.kind != effectCall {
+			return true
+		}
+	}
+	return true
+}
+
+// ways are those that an instruction goes on by without calls.
+func (f *flow) ways(at uint64) (w codeflow.Ways) {
+	e := f.effect(at)
+	w.Next = at + 1
+	w.Target, w.Jumps = f.target(at, e)
+	switch e.kind {
+	case effectNone, effectStop, effectReturn, effectCall:
+		w.Jumps = false
+	case effectJump:
+		w.Jumps = w.Jumps && e.direct
+	case effectBranch:
+		w.GoesOn = true
+	default:
+		w.Jumps, w.GoesOn = false, true
+	}
+	return w
 }

@@ -7,40 +7,50 @@ import (
 	"slices"
 )
 
-// A value is what is known of a register or a word of the stack.
+// A value is what is known of a register or a word of the stack. Registers are those at
+// the start of the flow.
 type value struct {
 	kind valueKind
-	reg  uint8 // entry, entryVector: the register
-	n    int64 // address: from the CFA; constant: the number
+	reg  uint8
+	n    int32
 }
 
 type valueKind uint8
 
 const (
-	unknown     valueKind = iota
-	entry                 // what a general register held at the function's start
-	entryVector           // the lower 64 bits of a vector register at the start
-	signedEntry           // x30's, signed
-	address               // CFA + n
-	constant
+	unknown       valueKind = iota
+	address                 // what general register reg held, plus n
+	entryVector             // the lower 64 bits of vector register reg
+	signedEntry             // x30, signed by this code
+	constant                // n
+	contents                // the word that was at register reg plus n
+	authContents            // the same, authenticated by this code
+	authEntry               // x30, authenticated by this code
+	computedValue           // a sum that is not known, as of an address in code
 )
+
+// held is what a general register held at the start.
+func held(r uint8) value { return value{kind: address, reg: r} }
+
+// fits says whether n is a distance that frames have.
+func fits(n int64) bool { return n <= math.MaxInt32 && n >= math.MinInt32 }
 
 // plus adds n to v.
 func (v value) plus(n int64) value {
-	sum := v.n + n
-	if v.kind != address && v.kind != constant || (sum > v.n) != (n > 0) && n != 0 || v.kind == address && (sum > math.MaxInt32 || sum < math.MinInt32) {
+	sum := int64(v.n) + n
+	if v.kind != address && v.kind != constant || !fits(sum) {
 		return value{}
 	}
-	v.n = sum
+	v.n = int32(sum)
 	return v
 }
 
 // isWorthKeeping says whether a frame may be recovered by v.
 func (v value) isWorthKeeping() bool {
 	switch v.kind {
-	case entry:
-		return v.reg >= 19 && v.reg <= gprX30
-	case entryVector, signedEntry, address:
+	case address:
+		return v.reg >= 19 || v.reg == gprSP
+	case entryVector, signedEntry, contents, authContents, authEntry:
 		return true
 	}
 	return false
@@ -48,8 +58,9 @@ func (v value) isWorthKeeping() bool {
 
 // A slot is a word of the stack whose contents are known.
 type slot struct {
-	at int64 // from the CFA
-	v  value
+	at   int32 // from what base held at the start
+	base uint8
+	v    value
 }
 
 // firstVector is the first of the eight vector registers whose lower halves are
@@ -59,20 +70,21 @@ const firstVector = 8
 // maxSlots bounds the slots of a state.
 const maxSlots = 64
 
-// A state is what is known before an instruction.
+// A state is what is known before an instruction. At the first instruction of a function
+// sp is the CFA, so that addresses count from there.
 type state struct {
 	gpr     [gprCount]value
 	vectors [8]value // the lower halves of v8 to v15
-	slots   []slot   // by place; never changed, only replaced
+	slots   []slot   // by base and place; never changed, only replaced
+	isFull  bool     // there were more slots: what none has is not known
 }
 
-// entryState is the state at the first instruction of a function: the CFA is sp.
+// entryState is the state in which every register has its own value.
 func entryState() state {
 	var s state
 	for r := range s.gpr {
-		s.gpr[r] = value{kind: entry, reg: uint8(r)} //nolint:gosec // below 32
+		s.gpr[r] = held(uint8(r)) //nolint:gosec // below 32
 	}
-	s.gpr[gprSP] = value{kind: address}
 	for i := range s.vectors {
 		s.vectors[i] = value{kind: entryVector, reg: uint8(firstVector + i)} //nolint:gosec // below 16
 	}
@@ -80,12 +92,14 @@ func entryState() state {
 }
 
 func (s *state) equal(o *state) bool {
-	return s.gpr == o.gpr && s.vectors == o.vectors && slices.Equal(s.slots, o.slots)
+	return s.gpr == o.gpr && s.vectors == o.vectors && s.isFull == o.isFull && slices.Equal(s.slots, o.slots)
 }
 
-// join returns what holds in both states.
-func join(a, b *state) state {
+// join returns what holds in both states. Where memory at the start counts, a slot of one
+// alone becomes one that is not known.
+func join(a, b *state, isInitial bool) state {
 	out := *a
+	out.isFull = a.isFull || b.isFull
 	for i := range out.gpr {
 		if a.gpr[i] != b.gpr[i] {
 			out.gpr[i] = value{}
@@ -105,95 +119,160 @@ func join(a, b *state) state {
 			out.slots = append(out.slots, x)
 		}
 	}
+	if isInitial {
+		out.addUnknown(a.slots)
+		out.addUnknown(b.slots)
+	}
 	return out
 }
 
-// load is the word at a place.
-func (s *state) load(at value) value {
-	if at.kind == address {
-		for _, x := range s.slots {
+// addUnknown adds slots that are not among those of s, as ones that are not known.
+func (s *state) addUnknown(slots []slot) {
+	for _, x := range slots {
+		if !slices.ContainsFunc(s.slots, func(y slot) bool { return y.base == x.base && y.at == x.at }) {
+			s.insert(slot{x.at, x.base, value{}})
+		}
+	}
+}
+
+// insert adds a slot, in its order.
+func (s *state) insert(x slot) {
+	if len(s.slots) >= maxSlots {
+		s.isFull = true
+		return
+	}
+	i := 0
+	for i < len(s.slots) && (s.slots[i].base < x.base || s.slots[i].base == x.base && s.slots[i].at < x.at) {
+		i++
+	}
+	s.slots = slices.Insert(s.slots, i, x)
+}
+
+// overlaps says whether size bytes at a place have some of the slot's.
+func (x *slot) overlaps(at value, size uint8) bool {
+	return x.base == at.reg && int64(x.at) < int64(at.n)+int64(size) && int64(at.n) < int64(x.at)+8
+}
+
+// load is the word at a place. isInitial says that memory at the start counts, as far as
+// it is found by sp or x29.
+func (s *state) load(at value, isInitial bool) value {
+	if at.kind != address {
+		return value{}
+	}
+	for i := range s.slots {
+		if x := &s.slots[i]; x.overlaps(at, 8) {
 			if x.at == at.n {
 				return x.v
 			}
+			return value{}
 		}
+	}
+	if isInitial && !s.isFull && (at.reg == gprSP || at.reg == gprX29) {
+		return value{kind: contents, reg: at.reg, n: at.n}
 	}
 	return value{}
 }
 
 // store puts size bytes at a place. What lies at a place that is not known is assumed
-// not to be where registers are saved: no compiler writes there.
-func (s *state) store(at value, size uint8, v value) {
-	if at.kind != address {
+// not to be where registers are saved: no compiler writes there. Where memory at the start
+// counts, slots that hold nothing say that it was written.
+func (s *state) store(at value, size uint8, v value, isInitial bool) {
+	if at.kind != address || at.reg != gprSP && (!isInitial || at.reg != gprX29) {
 		return
 	}
 	keep := size == 8 && v.isWorthKeeping()
-	overlaps := func(x slot) bool { return x.at < at.n+int64(size) && at.n < x.at+8 }
-	if !keep && !slices.ContainsFunc(s.slots, overlaps) {
+	if size != 8 || !keep {
+		v = value{}
+	}
+	overlaps := func(x slot) bool { return x.overlaps(at, size) }
+	if !keep && !isInitial && !slices.ContainsFunc(s.slots, overlaps) {
 		return
 	}
-	slots := slices.DeleteFunc(slices.Clone(s.slots), overlaps)
-	if keep && len(slots) < maxSlots {
-		i := 0
-		for i < len(slots) && slots[i].at < at.n {
-			i++
-		}
-		slots = slices.Insert(slots, i, slot{at.n, v})
+	s.slots = slices.DeleteFunc(slices.Clone(s.slots), overlaps)
+	if keep || isInitial {
+		s.insert(slot{at.n, at.reg, v})
 	}
-	s.slots = slots
 }
 
 // expire drops the slots below the stack pointer, which a signal or a call may
-// overwrite: AAPCS64 (6.4.5.1) has no red zone.
+// overwrite: AAPCS64 (6.4.5.1) has no red zone. Go saves x29 in the word below; its
+// functions leave that word of their callers alone, and its signals have a stack of their
+// own.
 func (s *state) expire() {
 	top := s.gpr[gprSP]
-	if top.kind != address {
+	if top.kind != address || len(s.slots) == 0 {
 		return
 	}
-	dead := func(x slot) bool { return x.at < top.n }
+	dead := func(x slot) bool {
+		return x.base == top.reg && x.at < top.n && (x.at != top.n-8 || x.v != held(gprX29))
+	}
 	if slices.ContainsFunc(s.slots, dead) {
 		s.slots = slices.DeleteFunc(slices.Clone(s.slots), dead)
 	}
 }
 
+// hasGoFrame says whether x29 was saved below the stack pointer, as nobody but Go does.
+func (s *state) hasGoFrame() bool {
+	top := s.gpr[gprSP]
+	return top.kind == address && slices.Contains(s.slots, slot{top.n - 8, top.reg, held(gprX29)})
+}
+
 // apply makes s the state after e.
-func (s *state) apply(e *effect) {
+func (s *state) apply(e *effect, isInitial bool) {
 	switch e.kind {
 	case effectMove:
-		s.gpr[e.dst] = s.moved(s.gpr[e.src], e.imm)
+		s.gpr[e.dst] = s.moved(s.gpr[e.src], int64(e.imm))
 	case effectSum:
-		by := s.gpr[e.index]
-		v := value{}
-		if by.kind == constant && by.n >= 0 && by.n <= math.MaxInt32 {
-			v = s.gpr[e.src].plus(int64(e.sign) * by.n << e.shift)
-		}
-		s.gpr[e.dst] = v
+		s.gpr[e.dst] = s.sum(e)
 	case effectSet:
 		s.gpr[e.dst] = value{kind: constant, n: e.imm}
 	case effectInsert:
 		v := s.gpr[e.dst]
-		if v.kind == constant {
-			v.n = v.n&^(0xffff<<e.shift) | e.imm
+		if n := int64(v.n)&^(0xffff<<e.shift) | int64(e.imm); v.kind == constant && fits(n) {
+			v.n = int32(n)
 		} else {
 			v = value{}
 		}
 		s.gpr[e.dst] = v
 	case effectAccess:
-		s.applyAccess(e)
+		s.applyAccess(e, isInitial)
 	case effectSign, effectAuth:
-		s.gpr[gprX30] = resigned(s.gpr[gprX30], e.kind == effectSign)
+		s.gpr[gprX30] = resigned(s.gpr[gprX30], e.kind == effectSign, isInitial)
+	case effectStrip:
+		if v := s.gpr[gprX30]; v.kind == signedEntry {
+			s.gpr[gprX30] = held(gprX30)
+		}
 	case effectCall:
 		for r := range 19 {
 			s.gpr[r] = value{}
 		}
 		s.gpr[gprX30] = value{}
 	}
-	for r := range s.gpr {
-		if e.clobbers>>r&1 != 0 {
-			s.gpr[r] = value{}
+	if e.clobbers != 0 {
+		for r := range s.gpr {
+			if e.clobbers>>r&1 != 0 {
+				s.gpr[r] = value{}
+			}
 		}
 	}
 	s.clobberVectors(e)
-	s.expire()
+	if !isInitial {
+		s.expire()
+	}
+}
+
+// sum is what a register becomes by adding another.
+func (s *state) sum(e *effect) value {
+	if e.index == gprNone {
+		return value{kind: computedValue}
+	}
+	if by := s.gpr[e.index]; by.kind == constant && e.shift < 32 {
+		return s.gpr[e.src].plus(int64(e.sign) * int64(by.n) << e.shift)
+	}
+	if e.dst == gprSP {
+		return value{}
+	}
+	return value{kind: computedValue}
 }
 
 // moved is a register that was copied, or changed by imm.
@@ -204,33 +283,42 @@ func (s *state) moved(v value, imm int64) value {
 	return v.plus(imm)
 }
 
-// resigned is x30 after it was signed or authenticated.
-func resigned(v value, isSigning bool) value {
+// resigned is x30 after it was signed or authenticated. Where memory at the start counts,
+// what was not signed here was signed before.
+func resigned(v value, isSigning, isInitial bool) value {
 	switch {
-	case isSigning && v == (value{kind: entry, reg: gprX30}):
+	case isSigning && v == held(gprX30):
 		return value{kind: signedEntry}
-	case !isSigning && v.kind == signedEntry:
-		return value{kind: entry, reg: gprX30}
-	case !isSigning && v == (value{kind: entry, reg: gprX30}):
-		return v // XPACLRI of an address that is not signed
+	case isSigning:
+		return value{}
+	case v.kind == signedEntry:
+		return held(gprX30)
+	case isInitial && v == held(gprX30):
+		return value{kind: authEntry}
+	case isInitial && v.kind == contents:
+		v.kind = authContents
+		return v
 	}
 	return value{}
 }
 
 func (s *state) clobberVectors(e *effect) {
+	if e.kind == effectAccess || e.vectors == 0 {
+		return
+	}
 	for i := range s.vectors {
-		if e.kind != effectAccess && e.vectors>>(firstVector+i)&1 != 0 {
+		if e.vectors>>(firstVector+i)&1 != 0 {
 			s.vectors[i] = value{}
 		}
 	}
 }
 
 // applyAccess applies a load or store of one register or two.
-func (s *state) applyAccess(e *effect) {
+func (s *state) applyAccess(e *effect, isInitial bool) {
 	base := s.gpr[e.src]
 	at := base
 	if e.writeback == offsetOnly || e.writeback == preIndex {
-		at = base.plus(e.imm)
+		at = base.plus(int64(e.imm))
 	}
 	if e.writeback == noOffset {
 		at = value{}
@@ -239,20 +327,20 @@ func (s *state) applyAccess(e *effect) {
 		s.gpr[e.src] = at // the words are above sp then
 	}
 	if e.isLoad {
-		second := s.load(at.plus(int64(e.size)))
-		s.set(e, e.first, s.load(at))
+		second := s.load(at.plus(int64(e.size)), isInitial)
+		s.set(e, e.first, s.load(at, isInitial))
 		if e.isPair {
 			s.set(e, e.second, second)
 		}
 	} else {
 		first, second := s.get(e, e.first), s.get(e, e.second)
-		s.store(at, e.size, first)
+		s.store(at, e.size, first, isInitial)
 		if e.isPair {
-			s.store(at.plus(int64(e.size)), e.size, second)
+			s.store(at.plus(int64(e.size)), e.size, second, isInitial)
 		}
 	}
 	if e.writeback == preIndex || e.writeback == postIndex {
-		s.gpr[e.src] = base.plus(e.imm)
+		s.gpr[e.src] = base.plus(int64(e.imm))
 	}
 }
 

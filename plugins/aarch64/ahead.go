@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
+)
+
+// maxAhead is how far from a PC, either way, code is read for a return: instructions.
+const maxAhead = 1 << 11
+
+// aheadRow reads the code ahead of a PC for a return. Where the return address, the stack
+// pointer and the preserved registers come from there is where the caller's are now. The row
+// covers the instruction at the PC alone: another way may lead to the next one, with other
+// registers saved. Reason says why there is none.
+func aheadRow(r *sdk.CodeRange) (row cfi.Row, reason string) {
+	skipped := -r.Start % instructionSize
+	if r.PC-r.Start < skipped || r.Exact && r.PC%instructionSize != 0 {
+		return row, "the PC is not on an address of instructions, which are at multiples of 4"
+	}
+	start, code := r.Start+skipped, r.Code[skipped:]
+	at := (r.PC - start) / instructionSize
+	end := at + 1
+	if !r.Exact {
+		// PC is inside a call, which may not return. It is judged as the instruction after
+		// it: a call leaves the stack pointer as it was.
+		var ok bool
+		if end, ok = resumeAfter(code, at); !ok {
+			return row, "the PC is not inside a call"
+		}
+		at = end
+	}
+	if !isInstruction(code, at) {
+		return row, "there is no code ahead to read"
+	}
+	v, reason := lookAhead(code, at, !r.Exact)
+	if reason != "" {
+		return row, reason
+	}
+	var e effect
+	readEffect(word(code, at), &e)
+	s := v.state()
+	row, ok := s.row(!r.Exact || e.kind == effectCall)
+	if !ok {
+		return row, "what the frame is found by may change in the call"
+	}
+	row.Start, row.End = r.PC, max(start+end*instructionSize, r.PC+1)
+	return row, ""
+}
+
+// isInstruction says whether the code has a whole instruction of that number.
+func isInstruction(code []byte, at uint64) bool { return at < uint64(len(code)/instructionSize) }
+
+// resumeAfter is where the call returns that an instruction is, or that lies before it.
+func resumeAfter(code []byte, at uint64) (resume uint64, ok bool) {
+	for _, end := range [...]uint64{at + 1, at} {
+		if end == 0 || !isInstruction(code, end-1) {
+			continue
+		}
+		var e effect
+		if readEffect(word(code, end-1), &e); e.kind == effectCall {
+			return end, true
+		}
+	}
+	return 0, false
+}
+
+// A view is the frame as the state at a return shows it, in registers and memory as they
+// are where the flow began.
+type view struct {
+	cfaRegister uint8 // 31 or 29
+	cfaOffset   int64
+	link        value     // x30: an address in the register, or contents below the CFA
+	general     [11]value // x19 to x29
+	vectors     [8]value
+}
+
+// lookAhead finds the frame before an instruction by following the code to its returns.
+// afterCall says that the instruction before is a call in progress.
+//
+// Returns that jumps alone reach count first, then those behind one call, and so on: the
+// fewer calls are assumed to return, the surer the answer. All returns that are reached by
+// equally many must agree. A return of another function, behind a call that does not come
+// back, is none: no word of this frame is its return address.
+func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
+	from := at - min(at, maxAhead)
+	to := min(uint64(len(code)/instructionSize), at+maxAhead)
+	f := newFlow(code[from*instructionSize:to*instructionSize], true)
+	start := entryState()
+	if afterCall {
+		start.apply(&effect{kind: effectCall}, true)
+	}
+	v, sure, reason := f.nearestReturn(&arrival{At: at - from, From: codeflow.None, State: start})
+	if reason == "" && (afterCall || !sure) {
+		v.forgetWritten(f, at-from, !afterCall)
+	}
+	return v, reason
+}
+
+// forgetWritten forgets registers that the return leaves alone although the function writes
+// them. The return lies behind a call, which need not come back: what follows it may be
+// another part of the function, which is entered where they are not saved. isExact says that
+// what is saved right from the instruction on was in its register there.
+func (v *view) forgetWritten(f *flow, at uint64, isExact bool) {
+	saved := entryState()
+	for n := at; isExact && f.isInside(n) && f.effect(n).kind < effectCall; n++ {
+		saved.apply(f.effect(n), true)
+	}
+	from, to := at, at
+	for from > 0 && !isPrologue(word(f.code, from)) {
+		from--
+	}
+	for to++; f.isInside(to) && !isPrologue(word(f.code, to)); to++ {
+	}
+	general, vectors := f.written(from, to)
+	for i := range v.general {
+		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		if v.general[i] == own && general>>(19+i)&1 != 0 && !saved.isStoredElsewhere(own, gprNone) {
+			v.general[i] = value{}
+		}
+	}
+	for i, own := range &entryVectors {
+		if v.vectors[i] == own && vectors>>(firstVector+i)&1 != 0 && !saved.isStoredElsewhere(own, gprNone) {
+			v.vectors[i] = value{}
+		}
+	}
+}
+
+// isPrologue says whether an instruction signs or saves the link register, which functions
+// do once.
+func isPrologue(w uint32) bool {
+	switch {
+	case w&0xffffffbf == 0xd503233f, // PACIASP, PACIBSP
+		w&0xfe407fff == 0xa8007bfd, // STP X29, X30, [SP]
+		w&0xffe00fff == 0xf8000ffe: // STR X30, [SP, #n]!
+		return true
+	}
+	return false
+}
+
+// A nearest collects the returns that a flow finds.
+type nearest struct {
+	*flow
+	seen   int    // points
+	v      view   // at the returns
+	found  bool   // there are some
+	reason string // why there are none
+}
+
+// nearestReturn finds the frame at an arrival by the returns that the fewest calls lie
+// before; sure says that there is none.
+func (f *flow) nearestReturn(start *arrival) (v view, sure bool, reason string) {
+	n := nearest{flow: f, reason: "the code ahead leads to no return"}
+	if problem := n.region(start); problem != "" {
+		return v, false, problem
+	}
+	sure = n.found
+	for !n.found && len(f.Held()) > 0 {
+		for _, a := range f.Release(0) {
+			if t := f.try(&a, 0); t.IsContradicted || t.IsCut {
+				continue
+			}
+			if problem := n.region(&a); problem != "" {
+				return v, false, problem
+			}
+		}
+	}
+	if !n.found {
+		return v, false, n.reason
+	}
+	return n.v, sure, ""
+}
+
+// region follows the region at an arrival.
+func (n *nearest) region(a *arrival) (problem string) {
+	if err := n.Follow(a); err != nil {
+		return err.Error()
+	}
+	for ; n.seen < len(n.Found()); n.seen++ {
+		p := n.Found()[n.seen]
+		e := n.effect(p.At)
+		if e.kind != effectReturn || e.dst != gprX30 {
+			continue
+		}
+		exit, ok := p.State.exit(e.signed)
+		switch {
+		case !ok:
+			n.reason = "the code ahead leads to a return whose frame is not known"
+		case !n.found:
+			n.v, n.found = exit, true
+		case !n.v.join(&exit):
+			return "the code ahead leads to returns with different frames"
+		}
+	}
+	return ""
+}
+
+// exit describes the frame by the state at a return: the stack pointer is the CFA, and the
+// preserved registers have the caller's values. isSigned says that the return authenticates
+// its address. ok is false where the return address is no word of the frame.
+func (s *state) exit(isSigned bool) (v view, ok bool) {
+	top := s.gpr[gprSP]
+	if top.kind != address || top.reg != gprSP && top.reg != gprX29 || top.reg == gprSP && (top.n < 0 || top.n%16 != 0) {
+		return v, false
+	}
+	v = view{cfaRegister: top.reg, cfaOffset: int64(top.n), link: s.gpr[gprX30]}
+	if isSigned {
+		v.link = resigned(v.link, false, true)
+	}
+	switch v.link.kind {
+	case address:
+		ok = v.link == held(gprX30)
+	case authEntry:
+		ok = true
+	case contents, authContents:
+		ok = v.isInFrame(v.link) && !s.isStoredElsewhere(held(gprX30), v.link.reg) && !s.isStoredElsewhere(value{kind: signedEntry}, v.link.reg)
+	}
+	for i := range v.general {
+		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		v.general[i] = v.inFrame(s, s.gpr[19+i], own)
+	}
+	for i, own := range &entryVectors {
+		v.vectors[i] = v.inFrame(s, s.vectors[i], own)
+	}
+	return v, ok
+}
+
+// isStoredElsewhere says whether a value was stored on the way at another register than
+// base. What is loaded at base may be that, and not be in memory yet.
+func (s *state) isStoredElsewhere(own value, base uint8) bool {
+	return slices.ContainsFunc(s.slots, func(x slot) bool { return x.v == own && x.base != base })
+}
+
+// isInFrame says whether a value is a word of memory that the CFA's register finds, below
+// the CFA and not below the stack pointer.
+func (v *view) isInFrame(x value) bool {
+	return (x.kind == contents || x.kind == authContents) && x.reg == v.cfaRegister && int64(x.n) <= v.cfaOffset-8 &&
+		(x.reg != gprSP || x.n >= 0)
+}
+
+// inFrame is a register's value if it is its own or a word of the frame, else unknown.
+func (v *view) inFrame(s *state, x, own value) value {
+	if x == own || x.kind == contents && v.isInFrame(x) && !s.isStoredElsewhere(own, x.reg) {
+		return x
+	}
+	return value{}
+}
+
+// join makes v hold at another return too, whose CFA and return address are the same.
+// Registers that differ there are unknown. ok is false where two places are named for one.
+func (v *view) join(o *view) (ok bool) {
+	if v.cfaRegister != o.cfaRegister || v.cfaOffset != o.cfaOffset || v.link != o.link {
+		return false
+	}
+	return joinValues(v.general[:], o.general[:]) && joinValues(v.vectors[:], o.vectors[:])
+}
+
+func joinValues(a, b []value) (ok bool) {
+	for i := range a {
+		switch {
+		case a[i] == b[i]:
+		case a[i].kind == contents && b[i].kind == contents:
+			return false
+		default:
+			a[i] = value{}
+		}
+	}
+	return true
+}
+
+// state is the one that a function would have if its frame were v: sp was the CFA at its
+// start.
+func (v *view) state() state {
+	s := entryState()
+	for r := range 19 {
+		s.gpr[r] = value{}
+	}
+	s.gpr[gprSP] = value{}
+	for i, x := range v.general {
+		s.gpr[19+i] = v.restate(&s, x, held(uint8(19+i))) //nolint:gosec // below 30
+	}
+	for i, x := range v.vectors {
+		s.vectors[i] = v.restate(&s, x, entryVectors[i])
+	}
+	link := held(gprX30)
+	if v.link.kind == authContents || v.link.kind == authEntry {
+		link = value{kind: signedEntry}
+	}
+	s.gpr[gprX30] = link
+	if v.link.kind == contents || v.link.kind == authContents {
+		s.gpr[gprX30] = v.restate(&s, v.link, link)
+	}
+	s.gpr[v.cfaRegister] = held(gprSP).plus(-v.cfaOffset)
+	slices.SortFunc(s.slots, func(a, b slot) int { return int(a.at) - int(b.at) })
+	return s
+}
+
+// restate puts own where x is, a word of the frame, and returns what the register holds.
+func (v *view) restate(s *state, x, own value) value {
+	switch x.kind {
+	case unknown:
+		return value{}
+	case contents, authContents:
+		s.slots = append(s.slots, slot{at: int32(int64(x.n) - v.cfaOffset), base: gprSP, v: own}) //nolint:gosec // inside the frame
+		return value{}
+	}
+	return own
+}

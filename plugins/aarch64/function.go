@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+import (
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk/codeflow"
+)
+
+// functionRows reads a function, and returns the rows of every instruction whose frame
+// is certain.
+func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
+	f := newFlow(code, false)
+	if err := f.run(); err != nil {
+		return nil, err
+	}
+	contradicted := f.contradicted()
+	var list rowList
+	for p := range f.All() {
+		e := f.effect(p.At)
+		if e.kind == effectNone || contradicted[p.At] {
+			continue
+		}
+		if row, ok := p.State.row(e.kind == effectCall); ok {
+			row.Start = start + p.At*instructionSize
+			row.End = row.Start + instructionSize
+			list.add(&row)
+		}
+	}
+	return list.rows, nil
+}
+
+// contradicted finds the instructions that lead to a return where the stack pointer or the
+// link register is not what the function began with. What was concluded there is wrong: a
+// call before it does not return, or it is no plain function.
+func (f *flow) contradicted() map[uint64]bool {
+	var wrong []*point
+	for _, p := range f.Found() {
+		e := f.effect(p.At)
+		if e.kind != effectReturn || e.dst != gprX30 {
+			continue
+		}
+		if sp := p.State.gpr[gprSP]; sp.kind != unknown && sp != held(gprSP) {
+			wrong = append(wrong, p)
+		}
+	}
+	return f.LeadingTo(wrong, f.ways)
+}
+
+// commonFrame joins the states before instructions of one kind, as the unwinder or a table
+// has them. ok is false where there are none, or their frames differ.
+func (f *flow) commonFrame(isOne func(p *point, e *effect) bool) (frame state, ok bool) {
+	for _, p := range f.Found() {
+		if !isOne(p, f.effect(p.At)) {
+			continue
+		}
+		if !ok {
+			frame, ok = p.State, true
+			continue
+		}
+		both := join(&frame, &p.State, false)
+		if frame.gpr[gprSP].kind == address && p.State.gpr[gprSP].kind == address && both.gpr[gprSP].kind != address ||
+			f.knows(&both)&knowsFrame == 0 {
+			return frame, false
+		}
+		frame = both
+	}
+	for r := range 19 {
+		frame.gpr[r] = value{}
+	}
+	return frame, ok
+}
+
+// tableState is the frame in which the function jumps through tables. A jump to a sum goes
+// through a table; one to what a register holds is a call in the place of a return if the
+// frame is the caller's again.
+func (f *flow) tableState() (frame state, ok bool) {
+	return f.commonFrame(func(p *point, e *effect) bool {
+		return e.kind == effectJump && !e.direct && !e.signed &&
+			(p.State.gpr[e.dst&31].kind == computedValue || !f.isRestored(&p.State))
+	})
+}
+
+// callState is the frame in which the function calls, as it is behind a call.
+func (f *flow) callState() (frame state, ok bool) {
+	frame, ok = f.commonFrame(func(p *point, e *effect) bool {
+		return e.kind == effectCall && f.knowsAtCall(&p.State)
+	})
+	frame.gpr[gprX30] = value{}
+	frame.expire()
+	f.forgetUnsaved(&frame)
+	return frame, ok && f.knowsAtCall(&frame)
+}
+
+// forgetUnsaved forgets the registers that a frame has not saved although the function
+// writes them somewhere: compilers save each only where it is needed, and a part that was
+// not reached may be where.
+func (f *flow) forgetUnsaved(frame *state) {
+	general, vectors := f.written(0, uint64(len(f.effects)))
+	for r := uint8(19); r <= gprX29; r++ {
+		if general>>r&1 != 0 && !frame.hasSaved(held(r)) {
+			frame.gpr[r] = value{}
+		}
+	}
+	for i := range frame.vectors {
+		if vectors>>(firstVector+i)&1 != 0 && !frame.hasSaved(entryVectors[i]) {
+			frame.vectors[i] = value{}
+		}
+	}
+}
+
+// written are the registers that code writes, a bit each.
+func (f *flow) written(from, to uint64) (general, vectors uint32) {
+	for at := from; at < to; at++ {
+		e := f.effect(at)
+		general |= e.clobbers | 1<<(e.dst&63)
+		if e.kind == effectAccess && e.isLoad && !e.isVector {
+			general |= 1<<(e.first&63) | 1<<(e.second&63)
+		}
+		vectors |= e.vectors
+	}
+	return general, vectors
+}
+
+// isBlockStart says whether an instruction that nothing was found to reach may begin a
+// block: what lies before it does not run on to it.
+func (f *flow) isBlockStart(at uint64) bool {
+	return f.At(at) == nil && f.effect(at-1).kind >= effectCall && f.effect(at-1).kind != effectBranch
+}
+
+// followTables follows the jumps that go through a table. Where the tables lead is not
+// in the code, but every instruction of a function is reached somehow: what nothing else
+// reaches, is reached through a table, or by the unwinder. It is believed where it leads
+// to a return or to known code with the frame that all the tables of the function share.
+func (f *flow) followTables() error {
+	start, ok := f.tableState()
+	if !ok {
+		return nil
+	}
+	return f.followBlocks(func(a *arrival) bool {
+		a.State = start
+		t := f.try(a, maxBeyond)
+		return t.IsConfirmed && !t.IsContradicted
+	})
+}
+
+// followBlocks follows the blocks that nothing was found to reach, if believe says so. It
+// gives an arrival its state.
+func (f *flow) followBlocks(believe func(a *arrival) bool) error {
+	for at := range uint64(len(f.effects)) {
+		if at == 0 || !f.isBlockStart(at) {
+			continue
+		}
+		a := arrival{At: at, From: codeflow.None}
+		if !believe(&a) {
+			if f.Err() != nil {
+				return f.Err()
+			}
+			continue
+		}
+		if err := f.Follow(&a); err != nil {
+			return err
+		}
+		if err := f.Resume(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isCallFrame says whether all calls have one frame, the tables' where there are some.
+func (f *flow) isCallFrame() (frame state, ok bool) {
+	if frame, ok = f.callState(); !ok {
+		return frame, false
+	}
+	table, hasTables := f.tableState()
+	return frame, !hasTables || table.gpr[gprSP] == frame.gpr[gprSP]
+}
+
+// judgeByCalls believes an arrival behind a call, if all calls have its frame. Of the
+// registers it knows what all calls know.
+func (f *flow) judgeByCalls(a *arrival) codeflow.Verdict {
+	frame, ok := f.isCallFrame()
+	if !ok || frame.gpr[gprSP] != a.State.gpr[gprSP] {
+		return codeflow.Open
+	}
+	a.State = frame
+	return codeflow.Believed
+}
+
+// followLandingPads follows what the unwinder enters where an exception is caught: with the
+// frame of a call. Where it does not return, it calls to go on.
+func (f *flow) followLandingPads() error {
+	return f.followBlocks(func(a *arrival) bool {
+		frame, ok := f.isCallFrame()
+		if !ok {
+			return false
+		}
+		a.State = frame
+		t := f.try(a, maxBeyond)
+		return !t.IsContradicted && !t.IsCut && (t.IsConfirmed || t.Note)
+	})
+}

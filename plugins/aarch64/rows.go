@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aarch64
+
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// A rowList collects rows in the order of their addresses.
+type rowList struct{ rows []cfi.Row }
+
+// add adds a row, joined to the one before where that says the same.
+func (l *rowList) add(row *cfi.Row) {
+	if n := len(l.rows); n > 0 && l.rows[n-1].End == row.Start && isSameRow(&l.rows[n-1], row) {
+		l.rows[n-1].End = row.End
+		return
+	}
+	l.rows = append(l.rows, *row)
+}
+
+// hasRowAt says whether a row holds for pc.
+func hasRowAt(rows []cfi.Row, pc uint64) bool {
+	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
+}
+
+func isSameRow(a, b *cfi.Row) bool {
+	return a.CFA.Register == b.CFA.Register && a.CFA.Offset == b.CFA.Offset && a.WindowSave == b.WindowSave &&
+		slices.EqualFunc(a.Rules, b.Rules, func(x, y cfi.RegisterRule) bool {
+			return x.Column == y.Column && x.Rule.Kind == y.Rule.Kind && x.Rule.Register == y.Rule.Register && x.Rule.Offset == y.Rule.Offset
+		})
+}
+
+// cfaOrder is the order in which registers are asked for the CFA: those that a call
+// preserves, and others.
+var cfaOrder = [...]uint8{gprSP, gprX29, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+	9, 10, 11, 12, 13, 14, 15, 16, 17, 8, 7, 6, 5, 4, 3, 2, 1, 0}
+
+// preservedCFA is how many of cfaOrder keep their values in a call.
+const preservedCFA = 12
+
+// cfa is the rule of the CFA by a register. atCall says that a call preserves it.
+func (s *state) cfa(atCall bool) (rule cfi.CFARule, ok bool) {
+	order := cfaOrder[:]
+	if atCall {
+		order = cfaOrder[:preservedCFA]
+	}
+	for _, r := range order {
+		if v := s.gpr[r]; v.kind == address && v.reg == gprSP {
+			return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(r), Offset: -int64(v.n)}, true
+		}
+	}
+	return rule, false
+}
+
+// saved is where the stack holds a value.
+func (s *state) saved(want value) (rule cfi.Rule, ok bool) {
+	for i := len(s.slots) - 1; i >= 0; i-- {
+		if x := &s.slots[i]; x.v == want && x.base == gprSP {
+			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.at)}, true
+		}
+	}
+	return cfi.Rule{Kind: cfi.Undefined}, false
+}
+
+// row describes the frame of a function that began with the CFA in sp. atCall says that
+// the row also holds while a call is in progress, when x30 is no longer the caller's. ok
+// is false where the CFA or the return address is not known.
+func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
+	row.ReturnAddress = uint64(x30)
+	if row.CFA, ok = s.cfa(atCall); !ok {
+		return row, false
+	}
+	for r := uint8(19); r <= gprX29; r++ {
+		if s.gpr[r] != held(r) {
+			rule, _ := s.saved(held(r))
+			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: rule})
+		}
+	}
+	link, isSigned, ok := s.returnAddress(atCall)
+	if !ok {
+		return row, false
+	}
+	row.WindowSave = isSigned
+	if link.Kind != cfi.SameValue {
+		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(x30), Rule: link})
+	}
+	for i, v := range &s.vectors {
+		if v != entryVectors[i] {
+			rule, _ := s.saved(entryVectors[i])
+			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(v8) + uint64(i), Rule: rule}) //nolint:gosec // below 8
+		}
+	}
+	return row, true
+}
+
+// returnAddress is where the return address is: in the link register, on the stack, or in
+// another register that a call does not change.
+func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
+	plain, signed := held(gprX30), value{kind: signedEntry}
+	if link := s.gpr[gprX30]; !atCall && (link == plain || link == signed) {
+		return cfi.Rule{Kind: cfi.SameValue}, link == signed, true
+	}
+	for _, want := range [...]value{plain, signed} {
+		if rule, ok := s.saved(want); ok {
+			return rule, want == signed, true
+		}
+		for r := uint8(0); r < gprX29; r++ {
+			if s.gpr[r] == want && (!atCall || r >= 19) {
+				return cfi.Rule{Kind: cfi.Register, Register: uint64(r)}, want == signed, true
+			}
+		}
+	}
+	return rule, false, false
+}
+
+// knowsFrame is the bit of knows for the CFA and the return address.
+const knowsFrame = 1
+
+// knows returns what a state knows of its frame, a bit each: the CFA with the return
+// address, and the caller's preserved registers.
+func (f *flow) knows(s *state) (bits uint32) {
+	if _, ok := s.cfa(false); !ok {
+		return 0
+	}
+	if _, _, ok := s.returnAddress(false); !ok {
+		return 0
+	}
+	bits = knowsFrame
+	if f.isGo {
+		return bits
+	}
+	for r := uint8(19); r <= gprX29; r++ {
+		if s.gpr[r] == held(r) || s.hasSaved(held(r)) {
+			bits |= 1 << (r - 18)
+		}
+	}
+	for i, v := range &s.vectors {
+		if v == entryVectors[i] || s.hasSaved(entryVectors[i]) {
+			bits |= 1 << (12 + i)
+		}
+	}
+	return bits
+}
+
+func (s *state) hasSaved(want value) bool {
+	_, ok := s.saved(want)
+	return ok
+}
+
+// knowsAtCall says whether the frame is known while a call is in progress.
+func (f *flow) knowsAtCall(s *state) bool {
+	if _, ok := s.cfa(true); !ok {
+		return false
+	}
+	_, _, ok := s.returnAddress(true)
+	return ok
+}
