@@ -4,7 +4,6 @@ package aarch64
 
 import (
 	"context"
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,13 +103,6 @@ func TestGo(t *testing.T) {
 	if c.right < c.all*7/10 {
 		t.Errorf("%d of %d calls are right, expected seven of ten", c.right, c.all)
 	}
-}
-
-func codeOf(list ...uint32) (code []byte) {
-	for _, w := range list {
-		code = binary.LittleEndian.AppendUint32(code, w)
-	}
-	return code
 }
 
 func TestExits(t *testing.T) {

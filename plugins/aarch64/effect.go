@@ -166,9 +166,12 @@ func rt2(w uint32) uint8 { return uint8(w >> 10 & 31) }
 func rm(w uint32) uint8  { return uint8(w >> 16 & 31) }
 
 // signed is the number in count bits of w from bit at on.
-func signed(w uint32, at, count uint) int32 {
-	return int32(w<<(32-at-count)) >> (32 - count) //nolint:gosec // its bits
+func signed(w uint32, at, count uint) int64 {
+	return int64(int32(w<<(32-at-count)) >> (32 - count)) //nolint:gosec // its bits
 }
+
+// immediate is signed, as an effect keeps it.
+func immediate(w uint32, at, count uint) int32 { return int32(signed(w, at, count)) } //nolint:gosec // of at most 26 bits
 
 // general writes register Rd, which is not sp.
 func general(w uint32, e *effect) { e.writes(rd(w)) }
@@ -184,7 +187,7 @@ func (e *effect) writes(r uint8) {
 func generalOrSP(w uint32, e *effect) { e.clobbers |= 1 << rd(w) }
 
 func branch(w uint32, e *effect) {
-	e.kind, e.direct, e.target = effectJump, true, 4*signed(w, 0, 26)
+	e.kind, e.direct, e.target = effectJump, true, 4*immediate(w, 0, 26)
 	if w>>31 != 0 {
 		e.kind = effectCall
 	}
@@ -195,9 +198,9 @@ func branchNE(w uint32, e *effect) {
 	e.notEqual = true
 }
 
-func branch19(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 19)) }
-func branch14(w uint32, e *effect) { e.branchTo(4 * signed(w, 5, 14)) }
-func branch9(w uint32, e *effect)  { e.branchTo(4 * signed(w, 5, 9)) }
+func branch19(w uint32, e *effect) { e.branchTo(4 * immediate(w, 5, 19)) }
+func branch14(w uint32, e *effect) { e.branchTo(4 * immediate(w, 5, 14)) }
+func branch9(w uint32, e *effect)  { e.branchTo(4 * immediate(w, 5, 9)) }
 
 func (e *effect) branchTo(target int32) {
 	e.kind, e.direct, e.target = effectBranch, true, target
@@ -339,7 +342,7 @@ func pair(w uint32, e *effect) {
 		scale = 16
 	}
 	e.access(isLoad, isVector, size, w)
-	e.isPair, e.second, e.imm = true, rt2(w), signed(w, 15, 7)*scale
+	e.isPair, e.second, e.imm = true, rt2(w), immediate(w, 15, 7)*scale
 	e.writeback = [...]writeback{offsetOnly, postIndex, offsetOnly, preIndex}[w>>23&3]
 	if isLoad && !isVector && size != 8 {
 		e.writes(rt2(w))
@@ -387,7 +390,7 @@ func singleScaled(w uint32, e *effect) {
 
 func singleOffset(w uint32, e *effect) {
 	if single(w, e) {
-		e.imm = signed(w, 12, 9)
+		e.imm = immediate(w, 12, 9)
 		e.writeback = [...]writeback{offsetOnly, postIndex, offsetOnly, preIndex}[w>>10&3]
 	}
 }

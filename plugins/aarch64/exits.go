@@ -165,7 +165,7 @@ func (x *exits) apply(at uint64, e *effect, s *farState) {
 		case rd(w) == r && isPageAddress(w):
 			v = farValue{isAddress: true, at: pageAddress(x.start+at*instructionSize, w)}
 		case rd(w) == r && w&0xff000000 == 0x58000000: // LDR (literal)
-			v = farValue{isWord: true, at: x.start + at*instructionSize + uint64(4*int64(signed(w, 5, 19)))} //nolint:gosec // modular
+			v = farValue{isWord: true, at: x.start + at*instructionSize + uint64(4*signed(w, 5, 19))} //nolint:gosec // modular
 		case e.kind == effectMove && e.dst == r:
 			if v = s.of(e.src); v.isAddress {
 				v.at += uint64(int64(e.imm)) //nolint:gosec // modular
@@ -191,7 +191,7 @@ func isPageAddress(w uint32) bool { return w&0x1f000000 == 0x10000000 }
 
 // pageAddress is the address that an ADR or ADRP at pc makes.
 func pageAddress(pc uint64, w uint32) uint64 {
-	n := uint64(int64(signed(w, 5, 19))<<2 | int64(w>>29&3)) //nolint:gosec // modular
+	n := uint64(signed(w, 5, 19)<<2 | int64(w>>29&3)) //nolint:gosec // modular
 	if w>>31 == 0 {
 		return pc + n
 	}
