@@ -32,7 +32,7 @@ type Code[S any] interface {
 	// Step executes the instruction at an address: s, the state before it, becomes that after it.
 	// next is the address behind the instruction, or that of the instruction itself where it cannot
 	// be read; goesOn says whether the flow goes on there with s. Step tells the flow of other ways
-	// by Arrive and Hold, and may take steps off the budget if the instruction took more than one.
+	// by Arrive and Hold, and by Spend that the instruction took more than one step.
 	Step(at uint64, s *S) (next uint64, goesOn bool)
 
 	// Join joins s, with which a way leads to p, into the state of p, and says whether that changed:
@@ -101,6 +101,14 @@ func (f *Flow[S]) Err() error { return f.err }
 // At is the point at an address; nil where there is none.
 func (f *Flow[S]) At(at uint64) *Point[S] { return f.points.Get(at) }
 
+// Fail gives the flow up: what waits is not followed. If it was given up before, the first error
+// stays.
+func (f *Flow[S]) Fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
 // Found are the points in the order of their discovery.
 func (f *Flow[S]) Found() []*Point[S] { return f.found[:f.used] }
 
@@ -143,7 +151,7 @@ func (f *Flow[S]) Run() error {
 		}
 	}
 	for len(f.queue) > 0 && f.err == nil {
-		f.walkBlock(f.queue.pop())
+		f.walkBlock(f.queue.pop(), nil)
 	}
 	return f.err
 }
@@ -154,16 +162,17 @@ func (f *Flow[S]) Follow(a *Arrival[S]) error {
 	return f.Run()
 }
 
-// spend takes a step off the budget. ok is false where there is none.
-func (f *Flow[S]) spend() (ok bool) {
+// Spend takes steps off the budget, for what a plugin does besides; the flow itself takes one for
+// each instruction. ok is false where there are not so many, or the flow was given up before.
+func (f *Flow[S]) Spend(steps int) (ok bool) {
 	if t := f.trial; t != nil {
-		if t.steps--; t.steps < 0 {
+		if t.steps -= steps; t.steps < 0 {
 			t.IsCut = true
 			return false
 		}
 	}
-	if *f.steps--; *f.steps < 0 {
-		f.err = ErrSteps
+	if *f.steps -= steps; *f.steps < 0 {
+		f.Fail(ErrSteps)
 	}
 	return f.err == nil
 }
@@ -172,7 +181,7 @@ func (f *Flow[S]) spend() (ok bool) {
 func (f *Flow[S]) walk(at uint64) {
 	for goesOn := true; goesOn; {
 		p, hasChanged := f.join(at, &f.now)
-		if !hasChanged || !f.spend() {
+		if !hasChanged || !f.Spend(1) {
 			return
 		}
 		f.walked = p
@@ -181,11 +190,14 @@ func (f *Flow[S]) walk(at uint64) {
 	}
 }
 
-// walkBlock follows a block to the blocks that it leads to.
-func (f *Flow[S]) walkBlock(p *Point[S]) {
+// walkBlock follows a block to the blocks that it leads to. See Replay for each.
+func (f *Flow[S]) walkBlock(p *Point[S], each func(at uint64, s *S)) {
 	f.walked = p
 	f.code.Copy(&f.now, &p.State)
-	for at := p.At; f.spend(); {
+	for at := p.At; f.Spend(1); {
+		if each != nil {
+			each(at, &f.now)
+		}
 		next, goesOn := f.code.Step(at, &f.now)
 		if p.End = next; !goesOn {
 			return
@@ -198,11 +210,12 @@ func (f *Flow[S]) walkBlock(p *Point[S]) {
 	}
 }
 
-// Replay executes the instructions of a block once more, from the state before it. Ways that lead
+// Replay executes the instructions of a block once more, from the state before it. Before each of
+// them it calls each, if that is not nil, with its address and the state there. Ways that lead
 // elsewhere are not followed.
-func (f *Flow[S]) Replay(p *Point[S]) error {
+func (f *Flow[S]) Replay(p *Point[S], each func(at uint64, s *S)) error {
 	f.isReplay = true
-	f.walkBlock(p)
+	f.walkBlock(p, each)
 	f.isReplay = false
 	return f.err
 }

@@ -19,7 +19,7 @@ type toy struct {
 	*Flow[toyState]
 	code  []byte
 	steps int
-	// each is called for the instructions that Replay executes.
+	// each is called for the instructions that are executed.
 	each func(at uint64, s *toyState)
 }
 
@@ -147,19 +147,18 @@ func (f *toy) states(t *testing.T) map[uint64]toyState {
 		}
 		return states
 	}
-	f.each = func(at uint64, s *toyState) {
+	each := func(at uint64, s *toyState) {
 		if old, ok := states[at]; ok && old != *s {
 			t.Errorf("%#x is in two blocks, with %v and %v", at, old, *s)
 		}
 		states[at] = *s
 	}
-	defer func() { f.each = nil }()
 	points := len(f.Found())
 	for p := range f.All() {
 		if !p.IsReached {
 			continue
 		}
-		if err := f.Replay(p); err != nil {
+		if err := f.Replay(p, each); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -427,6 +426,49 @@ func TestLimits(t *testing.T) {
 	f.steps = 0
 	if err := f.Resume(f); !errors.Is(err, ErrSteps) {
 		t.Error(err)
+	}
+}
+
+func TestAPluginTakesStepsAndGivesUp(t *testing.T) {
+	why, later := errors.New("too much"), errors.New("much too much")
+	for _, isByBlock := range []bool{false, true} {
+		follow := func(steps int, each func(f *toy, at uint64)) (reached []uint64, err error) {
+			f := newToy(toyCode("n n b06 n r"), isByBlock)
+			f.steps = steps
+			f.each = func(at uint64, _ *toyState) {
+				reached = append(reached, at)
+				each(f, at)
+			}
+			err = f.follow(0)
+			if f.Spend(0) != (err == nil) || !errors.Is(f.Err(), err) {
+				t.Errorf("by block %v: %v, expected %v", isByBlock, f.Err(), err)
+			}
+			if again := f.Follow(&Arrival[toyState]{At: 8}); err != nil && !errors.Is(again, err) {
+				t.Errorf("by block %v: it goes on: %v after %v", isByBlock, again, err)
+			}
+			return reached, err
+		}
+		reached, err := follow(100, func(f *toy, at uint64) {
+			if at == 2 {
+				f.Fail(why)
+				f.Fail(later)
+			}
+		})
+		if !errors.Is(err, why) || !slices.Equal(reached, []uint64{0, 2}) {
+			t.Errorf("by block %v: %v at %v, expected %v at the second", isByBlock, err, reached, why)
+		}
+		// The first two instructions take 4 steps each, one of them the flow.
+		reached, err = follow(7, func(f *toy, at uint64) {
+			if ok := f.Spend(3); ok != (at == 0) {
+				t.Errorf("by block %v, at %d: %v", isByBlock, at, ok)
+			}
+		})
+		if !errors.Is(err, ErrSteps) || !slices.Equal(reached, []uint64{0, 2}) {
+			t.Errorf("by block %v: %v at %v, expected %v at the second", isByBlock, err, reached, ErrSteps)
+		}
+		if reached, err = follow(20, func(f *toy, _ uint64) { f.Spend(3) }); err != nil || len(reached) != 5 {
+			t.Errorf("by block %v: %v at %v, expected 5 instructions", isByBlock, err, reached)
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (f *Flow[S]) FindBlocks(entry uint64, ways func(at uint64) Ways) error {
 		}
 		for !seen.Get(at) {
 			*seen.Put(at) = true
-			if !f.spend() {
+			if !f.Spend(1) {
 				return f.err
 			}
 			w := ways(at)
