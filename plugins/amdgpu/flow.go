@@ -5,12 +5,11 @@ package amdgpu
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // Limits of what is read. Compiled functions stay far below.
@@ -21,11 +20,7 @@ const (
 	maxCallee = 1 << 14 // functions that one function leads to
 )
 
-var (
-	errSteps  = errors.New("the code takes more steps to read than any compiled function")
-	errBlocks = fmt.Errorf("a function with more than %d branches", maxBlocks)
-	errWeight = errors.New("the code takes more memory to read than any compiled function")
-)
+var errWeight = errors.New("the code takes more memory to read than any compiled function")
 
 // A codeSection is code at its address.
 type codeSection struct {
@@ -58,67 +53,57 @@ type summary struct {
 	changes   registerSet // the registers that it may change
 }
 
-// A block is code that is entered at its first instruction only. Where a later branch
-// leads into it, it ends there and another block begins.
-type block struct {
-	start, end uint64
-	before     *codeState
-	isWaiting  bool
-	hasExit    bool // it ends with a jump out of the function
-}
-
 // A flow follows a function from its first instruction over every branch, and
 // finds the state before each block.
 type flow struct {
+	*codeflow.Flow[*codeState]
 	*machineMode
 	code    code
-	steps   *int                         // how many steps are left
 	callee  func(target uint64) *summary // what a function does; nil where that is not known
 	entry   uint64
-	blocks  map[uint64]*block
-	queue   addressHeap
+	in      isa.Inst // the instruction that was decoded last, at pc; of size 0 where there is none
+	pc      uint64
 	step    stepper
-	weight  int
+	taken   *codeState // where a branch is taken
+	weight  int        // of the states before blocks
 	exits   summary
+	leaving []*block                // the blocks that end with a jump out of the function, by address
 	entered *registerSet            // registers that may have changed between the call and the entry; nil: none
 	tails   map[uint64]*registerSet // by functions that it jumps to: what has changed there. Known at the end
 	needed  map[uint64]needed       // by the addresses of instructions that move lanes
 	unknown uint64                  // the address of an instruction that could not be read; 0: there is none
 }
 
-type addressHeap []uint64
-
-func (h addressHeap) Len() int           { return len(h) }
-func (h addressHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h addressHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *addressHeap) Push(x any)        { *h = append(*h, x.(uint64)) }
-func (h *addressHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
+// A block is code that is entered at its first instruction only. Where a later branch
+// leads into it, it ends there and another block begins.
+type block = codeflow.Point[*codeState]
 
 func newFlow(m *machineMode, c code, entry uint64, steps *int, callee func(uint64) *summary) *flow {
-	return &flow{
-		machineMode: m, code: c, steps: steps, callee: callee, entry: entry,
-		blocks: map[uint64]*block{}, step: stepper{machineMode: m, symbols: map[uint64]uint16{}},
+	f := &flow{
+		machineMode: m, code: c, callee: callee, entry: entry,
+		step: stepper{machineMode: m, symbols: map[uint64]uint16{}},
 	}
+	f.Flow = codeflow.ByBlock(f, steps, maxBlocks)
+	return f
 }
 
-// decode reads the instruction at an address.
-func (f *flow) decode(pc uint64) (isa.Inst, bool) {
-	b := f.code.at(pc)
-	if b == nil {
-		return isa.Inst{}, false
+// decode reads the instruction at an address. The answer holds until another one is read.
+func (f *flow) decode(pc uint64) (in *isa.Inst, ok bool) {
+	if f.pc == pc && f.in.Size > 0 {
+		return &f.in, true
 	}
-	in, err := f.target.Decode(b, pc)
-	return in, err == nil && in.Size > 0
+	f.in, f.pc = isa.Inst{}, pc
+	if b := f.code.at(pc); b != nil {
+		if in, err := f.target.Decode(b, pc); err == nil {
+			f.in = in
+		}
+	}
+	return &f.in, f.in.Size > 0
 }
 
 // run follows the function until nothing new is found.
 func (f *flow) run() error {
-	if err := f.findBlocks(); err != nil {
+	if err := f.FindBlocks(f.entry, f.ways); err != nil {
 		return err
 	}
 	if err := f.findNeeded(); err != nil {
@@ -129,15 +114,9 @@ func (f *flow) run() error {
 		s.lose(f.entered)
 		f.step.touched.add(f.entered)
 	}
-	if err := f.arrive(f.entry, s); err != nil {
+	f.Arrive(f.entry, &s)
+	if err := f.Run(); err != nil {
 		return err
-	}
-	for len(f.queue) > 0 {
-		b := f.blocks[heap.Pop(&f.queue).(uint64)]
-		b.isWaiting = false
-		if err := f.walk(b); err != nil {
-			return err
-		}
 	}
 	return f.leaveAll()
 }
@@ -146,180 +125,131 @@ func (f *flow) run() error {
 // less, because masks were forgotten to make room for others.
 func (f *flow) leaveAll() error {
 	f.exits, f.tails = summary{}, map[uint64]*registerSet{}
-	for _, b := range f.blocks {
-		if !b.hasExit {
-			continue
-		}
-		if err := f.visit(b, nil, func(uint64, *codeState) error { return nil }); err != nil {
+	for _, b := range f.leaving {
+		if err := f.Replay(b, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findBlocks finds where branches lead before any block is walked. Few blocks need to be
-// divided later.
-func (f *flow) findBlocks() error {
-	seen := map[uint64]bool{}
-	waiting := []uint64{f.entry}
-	for len(waiting) > 0 {
-		pc := waiting[len(waiting)-1]
-		waiting = waiting[:len(waiting)-1]
-		if f.blocks[pc] != nil {
-			continue
-		}
-		if len(f.blocks) == maxBlocks {
-			return errBlocks
-		}
-		f.blocks[pc] = &block{start: pc, end: pc}
-		for !seen[pc] {
-			seen[pc] = true
-			if *f.steps--; *f.steps < 0 {
-				return errSteps
-			}
-			in, ok := f.decode(pc)
-			if !ok {
-				break
-			}
-			pc += uint64(in.Size)
-			switch in.Flow {
-			case isa.Branch:
-				waiting = append(waiting, in.Target)
-			case isa.CondBranch:
-				waiting = append(waiting, in.Target, pc)
-			case isa.Next, isa.Call, isa.IndirectCall:
-				continue
-			}
-			break
-		}
+// ways are those that an instruction goes on by, where every call returns.
+func (f *flow) ways(pc uint64) (w codeflow.Ways) {
+	in, ok := f.decode(pc)
+	if !ok {
+		return codeflow.Ways{Next: pc}
 	}
-	return nil
+	w.Next, w.Target = pc+uint64(in.Size), in.Target
+	switch in.Flow {
+	case isa.Branch:
+		w.Jumps = true
+	case isa.CondBranch:
+		w.Jumps, w.GoesOn = true, true
+	case isa.Next, isa.Call, isa.IndirectCall:
+		w.GoesOn = true
+	}
+	return w
 }
 
-// arrive joins a state into the state before a block.
-func (f *flow) arrive(pc uint64, s *codeState) error {
+// spend takes steps off the budget, and more of them where a state has many tuples. Of
+// each instruction codeflow has taken the first step.
+func (f *flow) spend(steps int, s *codeState) (ok bool) {
+	n := len(s.masks.tuples)
+	steps += n*n>>14 + s.masks.work
+	s.masks.work = 0
+	return f.Spend(steps)
+}
+
+// Join joins a state into the state before a block. It bounds the memory of the states,
+// of which codeflow does not know how large they are.
+func (f *flow) Join(b *block, state **codeState, isFirst bool) (hasChanged bool) {
+	s := *state
 	s.limit()
 	s.collect()
-	f.spend(s)
-	b := f.blocks[pc]
-	if b == nil {
-		if len(f.blocks) == maxBlocks {
-			return errBlocks
-		}
-		b = &block{start: pc, end: pc}
-		f.blocks[pc] = b
-		// A block that contains the address has been walked past it.
-		for _, o := range f.blocks {
-			if o.start < pc && pc < o.end && o.before != nil {
-				f.enqueue(o)
-			}
-		}
-		*f.steps -= len(f.blocks) / 8
-	}
-	if b.before == nil {
-		b.before = s
+	f.spend(1, s)
+	if isFirst {
+		b.State = s.clone()
 	} else {
-		both := join(b.before, s)
-		if f.spend(both); both.equal(b.before) {
-			return nil
+		both := join(b.State, s)
+		if f.spend(1, both); both.equal(b.State) {
+			return false
 		}
-		f.weight -= b.before.weight()
-		b.before = both
+		f.weight -= b.State.weight()
+		b.State = both
 	}
-	if f.weight += b.before.weight(); f.weight > maxWeight {
-		return errWeight
+	if f.weight += b.State.weight(); f.weight > maxWeight {
+		f.Fail(errWeight)
 	}
-	f.enqueue(b)
-	return nil
+	return true
 }
 
-// spend counts the steps of an instruction: one, and more where the state before it has
-// many tuples.
-func (f *flow) spend(s *codeState) {
-	n := len(s.masks.tuples)
-	*f.steps -= 1 + n*n>>14 + s.masks.work
-	s.masks.work = 0
+// Copy copies a state into the memory of another.
+func (f *flow) Copy(to, from **codeState) {
+	if *to == nil {
+		*to = &codeState{}
+	}
+	(*to).set(*from)
 }
 
-func (f *flow) enqueue(b *block) {
-	if !b.isWaiting {
-		b.isWaiting = true
-		heap.Push(&f.queue, b.start)
+// Step executes the instruction at an address.
+func (f *flow) Step(pc uint64, state **codeState) (next uint64, goesOn bool) {
+	s := *state
+	if !f.spend(0, s) {
+		return pc, false
 	}
+	in, ok := f.decode(pc)
+	if !ok {
+		f.unknown = pc
+		return pc, false
+	}
+	f.step.s, next = s, pc+uint64(in.Size)
+	switch in.Flow {
+	case isa.Next:
+		f.step.step(in, pc)
+		if n, ok := f.needed[pc]; ok {
+			f.step.release(in, n)
+		}
+		return next, true
+	case isa.Call, isa.IndirectCall:
+		return next, f.call(in)
+	case isa.Branch:
+		f.Arrive(in.Target, state)
+	case isa.CondBranch:
+		f.branch(in, next)
+	case isa.Indirect:
+		f.leave(in)
+	}
+	return next, false
 }
 
-// walk follows a block to the blocks that it leads to.
-func (f *flow) walk(b *block) error { return f.visit(b, nil, f.arrive) }
-
-// visit goes through the instructions of a block. It calls each, if it is not nil, with
-// every instruction and the state before it, and arrive with every address that the block
-// leads to and the state there.
-func (f *flow) visit(b *block, each func(pc uint64, in *isa.Inst, s *codeState), arrive func(pc uint64, s *codeState) error) error {
-	s := b.before.clone()
-	f.step.s = s
-	pc := b.start
-	for {
-		if pc != b.start && f.blocks[pc] != nil {
-			b.end = pc
-			return arrive(pc, s)
+// replay executes the instructions of a block once more, and calls each with every one of
+// them and the state before it.
+func (f *flow) replay(b *block, each func(pc uint64, in *isa.Inst, s *codeState)) error {
+	return f.Replay(b, func(pc uint64, s **codeState) {
+		if in, ok := f.decode(pc); ok {
+			each(pc, in, *s)
 		}
-		if f.spend(s); *f.steps < 0 {
-			return errSteps
-		}
-		in, ok := f.decode(pc)
-		if !ok {
-			b.end, f.unknown = pc, pc
-			return nil
-		}
-		if each != nil {
-			each(pc, &in, s)
-		}
-		next := pc + uint64(in.Size)
-		b.end = next
-		switch in.Flow {
-		case isa.Next:
-			f.step.step(&in, pc)
-			if n, ok := f.needed[pc]; ok {
-				f.step.release(&in, n)
-			}
-		case isa.Branch:
-			return arrive(in.Target, s)
-		case isa.CondBranch:
-			return f.branch(&in, next, arrive)
-		case isa.Call, isa.IndirectCall:
-			if !f.call(&in) {
-				return nil
-			}
-		case isa.Indirect:
-			b.hasExit = true
-			return f.leave(&in, arrive)
-		default:
-			return nil
-		}
-		pc = next
-	}
+	})
 }
 
 // branch follows both ways of a conditional branch. If the branch asks whether EXEC is
 // empty, EXEC is known to be empty on one of the ways.
-func (f *flow) branch(in *isa.Inst, next uint64, arrive func(uint64, *codeState) error) error {
+func (f *flow) branch(in *isa.Inst, next uint64) {
 	s := f.step.s
 	f.step.clobber(in)
-	taken := s.clone()
+	f.Copy(&f.taken, &s)
 	empty := (*codeState)(nil)
 	switch in.Op {
 	case isa.SCbranchEXECZ:
-		empty = taken
+		empty = f.taken
 	case isa.SCbranchEXECNZ:
 		empty = s
 	}
 	if empty != nil {
 		empty.masks.only(empty.exec(f.lanes), 0)
 	}
-	if err := arrive(in.Target, taken); err != nil {
-		return err
-	}
-	return arrive(next, s)
+	f.Arrive(in.Target, &f.taken)
+	f.Arrive(next, &s)
 }
 
 // calls is the function that a call leads to, if the code says so.
@@ -376,23 +306,28 @@ func (f *flow) call(in *isa.Inst) bool {
 // leave follows a jump to an address in registers: a return, a jump to another
 // function in the place of a call and a return, or one that is too far for a
 // branch. Both of the latter go on with what is known of the caller.
-func (f *flow) leave(in *isa.Inst, arrive func(uint64, *codeState) error) error {
+func (f *flow) leave(in *isa.Inst) {
+	b := f.Walked()
+	if i, isNoted := slices.BinarySearchFunc(f.leaving, b.At, func(b *block, at uint64) int { return cmp.Compare(b.At, at) }); !isNoted {
+		f.leaving = slices.Insert(f.leaving, i, b)
+	}
+	s := f.step.s
 	if target, ok := f.codeAddress(&in.Src[0]); ok {
 		if f.tails != nil {
 			if f.tails[target] == nil {
 				f.tails[target] = &registerSet{}
 			}
-			f.tails[target].add(f.step.s.changes())
+			f.tails[target].add(s.changes())
 		}
-		return arrive(target, f.step.s)
+		f.Arrive(target, &s)
+		return
 	}
 	low, high := f.step.operand(&in.Src[0], 0), f.step.operand(&in.Src[0], 1)
 	if low != entryOf(returnLow) || high != entryOf(returnHigh) {
 		f.step.call(in, &f.abi)
 	}
 	f.exits.canReturn = true
-	f.exits.changes.add(f.step.s.changes())
-	return nil
+	f.exits.changes.add(s.changes())
 }
 
 // changes are the registers that do not hold what they held on entry.
@@ -428,8 +363,8 @@ func (f *flow) callees() []uint64 {
 		at, low uint64
 	}
 	made := map[uint16]pair{}
-	for _, b := range f.blocks {
-		for pc := b.start; ; {
+	for b := range f.All() {
+		for pc := b.At; ; {
 			in, ok := f.decode(pc)
 			if !ok {
 				break
@@ -454,10 +389,10 @@ func (f *flow) callees() []uint64 {
 			case in.Flow == isa.Call:
 				list = append(list, in.Target)
 			}
-			if in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall || f.blocks[pc] != nil {
+			if in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall || f.At(pc) != nil {
 				break
 			}
-			if *f.steps--; *f.steps < 0 {
+			if !f.Spend(1) {
 				break
 			}
 		}

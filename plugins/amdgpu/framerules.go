@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // FrameRules finds the rows of functions by reading their code, and that of the
@@ -268,17 +269,15 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 // overlap is an error where a branch leads into the middle of an instruction. The bytes
 // that follow are then in two blocks with two states, and a row can describe only one.
 func (f *flow) overlap() error {
-	blocks := make([]*block, 0, len(f.blocks))
-	for _, b := range f.blocks {
-		if b.before != nil {
-			blocks = append(blocks, b)
+	end := uint64(0)
+	for b := range f.All() {
+		if !b.IsReached {
+			continue
 		}
-	}
-	slices.SortFunc(blocks, func(a, b *block) int { return cmp.Compare(a.start, b.start) })
-	for i := 1; i < len(blocks); i++ {
-		if b := blocks[i]; b.start < blocks[i-1].end {
-			return fmt.Errorf("a branch leads to %#x, into the middle of an instruction", b.start)
+		if b.At < end {
+			return fmt.Errorf("a branch leads to %#x, into the middle of an instruction", b.At)
 		}
+		end = b.End
 	}
 	return nil
 }
@@ -353,7 +352,7 @@ func (o *objectCode) follow(r *sdk.CodeRange, entry uint64, whole bool, mode mac
 	if fs.known[entry] == nil {
 		var err error
 		f, err = fs.read(entry, &steps)
-		if errors.Is(err, errSteps) || errors.Is(err, errCallees) {
+		if errors.Is(err, codeflow.ErrSteps) || errors.Is(err, errCallees) {
 			f, steps = nil, o.steps
 		} else if err != nil {
 			return nil, err

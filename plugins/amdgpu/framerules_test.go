@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 const codeStart = 0x1000
@@ -587,7 +588,7 @@ func TestFrameRulesOfHostileCode(t *testing.T) {
 		want string
 	}{
 		"no instructions":           {repeat(1<<10, 0xffffffff), ""},
-		"branches to the next":      {repeat(1<<16, 0xbf840000), errBlocks.Error()},
+		"branches to the next":      {repeat(1<<16, 0xbf840000), "a function with more than 16384 branches"},
 		"branches far back":         {repeat(1<<13, 0xbf848000, 0xbf850001), ""},
 		"calls of what follows":     {repeat(1<<9, 0xbe841c00, 0x8004ff04, 8, 0x82058005, 0xbe9e1e04), ""},
 		"a function of a megabyte":  {repeat(1<<18, 0xbe840021), ""},
@@ -955,7 +956,7 @@ func TestManyMasksAreTooManySteps(t *testing.T) {
 	got := program("gfx90a", data).frameRules(context.Background(), nil, 1, &sdk.CodeRange{
 		PC: labels["f"], Start: labels["f"], Code: data, Bounded: true, Exact: true,
 	})
-	if got.Reason != errSteps.Error() {
-		t.Errorf("%d rows, reason %q, expected %q", len(got.Rows), got.Reason, errSteps)
+	if got.Reason != codeflow.ErrSteps.Error() {
+		t.Errorf("%d rows, reason %q, expected %q", len(got.Rows), got.Reason, codeflow.ErrSteps)
 	}
 }

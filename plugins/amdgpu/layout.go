@@ -180,7 +180,7 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps
 	list = slices.Compact(list)
 	for i := len(list) - 1; i >= max(len(list)-maxOwners, 0); i-- {
 		f := newFlow(m, c, list[i], steps, nil)
-		if f.findBlocks() == nil && f.hasInstructionAt(pc) {
+		if f.FindBlocks(f.entry, f.ways) == nil && f.hasInstructionAt(pc) {
 			return list[i], true
 		}
 	}
@@ -190,18 +190,18 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps
 // hasInstructionAt says whether one of the blocks that were found has an instruction at an
 // address, or around it.
 func (f *flow) hasInstructionAt(address uint64) bool {
-	for start := range f.blocks {
-		if start > address {
-			continue
+	for b := range f.All() {
+		if b.At > address {
+			break
 		}
-		for pc := start; pc <= address; {
+		for pc := b.At; pc <= address; {
 			in, ok := f.decode(pc)
-			if *f.steps--; !ok || *f.steps < 0 {
+			if !f.Spend(1) || !ok {
 				break
 			}
 			if next := pc + uint64(in.Size); address < next {
 				return true
-			} else if pc = next; f.blocks[pc] != nil || in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall {
+			} else if pc = next; f.At(pc) != nil || in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall {
 				break
 			}
 		}

@@ -35,7 +35,8 @@ type laneBlock struct {
 }
 
 // A liveness finds which lanes of a keeper are read later. It numbers the keepers of which
-// lanes are read by number at all.
+// lanes are read by number at all. It goes over the blocks of a flow in rounds, from the
+// last to the first: a flow follows code only the way that it executes.
 type liveness struct {
 	blocks  map[uint64]*laneBlock
 	order   []*laneBlock // by address
@@ -56,25 +57,20 @@ const (
 func (f *flow) findNeeded() error {
 	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[keeper]int{}}
 	moves := 0
-	starts := make([]uint64, 0, len(f.blocks))
-	for start := range f.blocks {
-		starts = append(starts, start)
-	}
-	slices.Sort(starts)
-	for _, start := range starts {
-		b, err := f.laneBlock(start)
+	for p := range f.All() {
+		b, err := f.laneBlock(p.At)
 		if err != nil {
 			return err
 		}
-		l.blocks[start], l.order = b, append(l.order, b)
+		l.blocks[p.At], l.order = b, append(l.order, b)
 		moves += len(b.moves)
 	}
 	if moves > maxLaneMoves {
 		return nil
 	}
 	for more := true; more; {
-		if *f.steps -= moves; *f.steps < 0 {
-			return errSteps
+		if !f.Spend(moves) {
+			return f.Err()
 		}
 		more = l.number()
 		if len(l.numbers)*len(l.order) > maxLive {
@@ -85,8 +81,8 @@ func (f *flow) findNeeded() error {
 	for changed := true; changed; {
 		changed = false
 		for _, b := range slices.Backward(l.order) {
-			if *f.steps -= 1 + len(b.moves) + len(l.numbers)/8; *f.steps < 0 {
-				return errSteps
+			if !f.Spend(1 + len(b.moves) + len(l.numbers)/8) {
+				return f.Err()
 			}
 			live := l.before(b, nil)
 			changed = changed || !slices.Equal(live, b.live)
@@ -107,21 +103,21 @@ type needed struct{ dst, src uint64 }
 func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
 	b := &laneBlock{}
 	for pc := start; ; {
-		if *f.steps--; *f.steps < 0 {
-			return nil, errSteps
+		if !f.Spend(1) {
+			return nil, f.Err()
 		}
 		in, ok := f.decode(pc)
 		if !ok {
 			return b, nil
 		}
-		if m := laneMoveOf(&in, f.lanes); m.dst != m.src {
+		if m := laneMoveOf(in, f.lanes); m.dst != m.src {
 			m.pc = pc
 			b.moves = append(b.moves, m)
 		}
 		pc += uint64(in.Size)
 		switch in.Flow {
 		case isa.Next, isa.Call, isa.IndirectCall:
-			if f.blocks[pc] == nil {
+			if f.At(pc) == nil {
 				continue
 			}
 			b.next = []uint64{pc}

@@ -17,15 +17,15 @@ func followed(t *testing.T, text string, each func(n int, s *codeState)) {
 	f, data := followText(t, "gfx1030", "f:\n"+text)
 	n := 0
 	for pc := uint64(codeStart); pc < codeStart+uint64(len(data)); {
-		b := f.blocks[pc]
-		if b == nil || b.before == nil {
+		b := f.At(pc)
+		if b == nil || !b.IsReached {
 			t.Fatalf("nothing leads to %#x", pc)
 		}
-		err := f.visit(b, func(_ uint64, _ *isa.Inst, s *codeState) { each(n, s.clone()); n++ }, func(uint64, *codeState) error { return nil })
+		err := f.replay(b, func(_ uint64, _ *isa.Inst, s *codeState) { each(n, s.clone()); n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
-		pc = b.end
+		pc = b.End
 	}
 }
 

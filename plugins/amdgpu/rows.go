@@ -3,8 +3,6 @@
 package amdgpu
 
 import (
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
@@ -21,19 +19,11 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	w := &writer{machineMode: f.machineMode}
 	var v view
-	starts := make([]uint64, 0, len(f.blocks))
-	for at, b := range f.blocks {
-		if b.before != nil && at < end {
-			starts = append(starts, at)
-		}
-	}
-	slices.Sort(starts)
-	for _, at := range starts {
-		b := f.blocks[at]
-		if b.end <= start {
+	for b := range f.All() {
+		if !b.IsReached || b.At >= end || b.End <= start {
 			continue
 		}
-		err := f.visit(b, func(pc uint64, in *isa.Inst, s *codeState) {
+		err := f.replay(b, func(pc uint64, in *isa.Inst, s *codeState) {
 			if pc < start || pc >= end {
 				return
 			}
@@ -56,7 +46,7 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 			if other {
 				w.before, x.buffer = v, w.before.rules // the memory of two views takes turns
 			}
-		}, func(uint64, *codeState) error { return nil })
+		})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -35,11 +35,11 @@ func checkRows(t *testing.T, name string, o *objectCode, r *sdk.CodeRange) (rows
 			shared++
 		}
 	}
-	for _, b := range f.blocks {
-		if b.before == nil {
+	for b := range f.All() {
+		if !b.IsReached {
 			continue
 		}
-		err := f.visit(b, func(pc uint64, in *isa.Inst, s *codeState) {
+		err := f.replay(b, func(pc uint64, in *isa.Inst, s *codeState) {
 			if pc < r.Start || pc >= end {
 				return
 			}
@@ -69,7 +69,7 @@ func checkRows(t *testing.T, name string, o *objectCode, r *sdk.CodeRange) (rows
 			if !reflect.DeepEqual(row, want) {
 				t.Errorf("%s, at %#x: %v, expected %v", name, pc, rowText(&row, f.lanes), rowText(&want, f.lanes))
 			}
-		}, func(uint64, *codeState) error { return nil })
+		})
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -158,13 +158,13 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 	f, _ := followText(t, "gfx90a", text)
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	n := 0
-	err := f.visit(f.blocks[codeStart], func(_ uint64, in *isa.Inst, s *codeState) {
+	err := f.replay(f.At(codeStart), func(_ uint64, in *isa.Inst, s *codeState) {
 		got, call := x.look(in, s), in.Flow == isa.IndirectCall
 		if n > 0 && got != (steps[n-1].want || call) || n == 0 && !got {
 			t.Errorf("before %q: %v", steps[n].text, got)
 		}
 		n++
-	}, func(uint64, *codeState) error { return nil })
+	})
 	if err != nil || n != len(steps) {
 		t.Errorf("%d instructions, %v, expected %d", n, err, len(steps))
 	}

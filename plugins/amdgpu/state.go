@@ -56,10 +56,16 @@ func (s *codeState) lose(set *registerSet) {
 }
 
 func (s *codeState) clone() *codeState {
-	c := *s
-	c.masks = s.masks.clone()
-	c.places = slices.Clone(s.places)
-	return &c
+	c := &codeState{}
+	c.set(s)
+	return c
+}
+
+// set makes s a copy of another state, in its own memory.
+func (s *codeState) set(o *codeState) {
+	tuples, places := append(s.masks.tuples[:0], o.masks.tuples...), append(s.places[:0], o.places...)
+	*s = *o
+	s.masks.tuples, s.masks.work, s.places = tuples, 0, places
 }
 
 func (s *codeState) equal(o *codeState) bool {

@@ -160,15 +160,15 @@ func TestWorkedExamplesAreTrue(t *testing.T) {
 // stateBefore is the state before an instruction.
 func stateBefore(t *testing.T, f *flow, at uint64) (state *codeState) {
 	t.Helper()
-	for _, b := range f.blocks {
-		if b.before == nil {
+	for b := range f.All() {
+		if !b.IsReached {
 			continue
 		}
-		err := f.visit(b, func(pc uint64, _ *isa.Inst, s *codeState) {
+		err := f.replay(b, func(pc uint64, _ *isa.Inst, s *codeState) {
 			if pc == at {
 				state = s.clone()
 			}
-		}, func(uint64, *codeState) error { return nil })
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
