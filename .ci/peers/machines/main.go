@@ -19,7 +19,9 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"text/tabwriter"
+	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
@@ -101,8 +103,12 @@ func (w *work) compareAll(list []*program) {
 	for range *jobs {
 		wait.Go(func() {
 			for p := range next {
+				start := time.Now()
 				if err := w.compare(p); err != nil {
 					w.fail("%s: %v", p.name(), err)
+				}
+				if *verbose {
+					fmt.Printf("%6.1fs %s\n", time.Since(start).Seconds(), p.name())
 				}
 			}
 		})
@@ -127,6 +133,7 @@ type work struct {
 	dir, unwindd, plugins string
 	packages              *packages
 
+	again    atomic.Int64 // programs that were run once more
 	mutex    sync.Mutex
 	builds   sync.Map // of built
 	tally    map[string]*tally
@@ -158,6 +165,9 @@ func (w *work) report() error {
 	names := slices.SortedFunc(maps.Keys(w.classes), func(a, b string) int { return cmp.Or(w.classes[b]-w.classes[a], cmp.Compare(a, b)) })
 	for _, name := range names {
 		fmt.Printf("%6d %s\n", w.classes[name], name)
+	}
+	if n := w.again.Load(); n > 0 {
+		fmt.Printf("%6d runs were given up, because qemu hung under gdb, and made again\n", n)
 	}
 	slices.Sort(w.failures)
 	for _, f := range w.failures {

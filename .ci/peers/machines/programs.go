@@ -44,46 +44,49 @@ func (b *build) key() string { return b.machine.name + " " + b.language + " " + 
 // hasNoCFI says that the program's own code has no call frame information.
 func (b *build) hasNoCFI() bool { return slices.Contains(b.flags, "-fno-unwind-tables") }
 
-const withoutCFI = "-fno-asynchronous-unwind-tables -fno-unwind-tables"
+// withoutCFI leaves none in the program: what -g has of it is taken out, and shown to gdb alone.
+const withoutCFI = "-g -fno-asynchronous-unwind-tables -fno-unwind-tables"
 
-// flagsOf are the ways to make programs, by machine and language.
+// flagsOf are the ways to make programs, by machine and language. Ways to end that are some
+// of them are those of the default set. Go's are flags of its linker, or of its compiler.
 var flagsOf = []struct {
 	machine  *machine
 	language string
 	name     string
 	flags    string
+	some     string
 }{
-	{aarch64, "C", "O2", "-O2 -g"},
-	{aarch64, "C", "O0", "-O0 -g"},
-	{aarch64, "C", "Os", "-Os -g"},
-	{aarch64, "C", "static", "-O2 -g -static"},
-	{aarch64, "C", "signed", "-O2 -g -mbranch-protection=standard"},
-	{aarch64, "C", "signed leaves, O0", "-O0 -g -mbranch-protection=pac-ret+leaf+b-key"},
-	{aarch64, "C", "signed, static", "-O1 -g -static -mbranch-protection=pac-ret+leaf"},
-	{aarch64, "C", "no frame pointers", "-O2 -g -fomit-frame-pointer"},
-	{aarch64, "C", "no CFI", "-O2 " + withoutCFI},
-	{aarch64, "C", "no CFI, O0", "-O0 " + withoutCFI},
-	{aarch64, "C", "no CFI, no frame pointers", "-O2 -fomit-frame-pointer " + withoutCFI},
-	{aarch64, "C", "no CFI, signed, static", "-Os -static -mbranch-protection=standard " + withoutCFI},
-	{aarch64, "C", "clang", "-O2 -g"},
-	{aarch64, "C", "clang, no CFI", "-O1 -fomit-frame-pointer " + withoutCFI},
-	{aarch64, "C", "musl", "-O2 -g"},
-	{aarch64, "C", "musl, static, no CFI", "-O1 -static " + withoutCFI},
-	{aarch64, "C++", "O2", "-O2 -g"},
-	{aarch64, "C++", "O0, static", "-O0 -g -static"},
-	{aarch64, "C++", "signed", "-O2 -g -mbranch-protection=standard"},
-	{aarch64, "Rust", "O", "-O -g -C panic=abort -C force-unwind-tables=yes"},
-	{aarch64, "Rust", "debug", "-g -C panic=abort -C force-unwind-tables=yes"},
-	{aarch64, "Rust", "frame pointers", "-O -C force-frame-pointers=yes -C force-unwind-tables=yes -C panic=abort"},
-	{aarch64, "Go", "plain", ""},
-	{aarch64, "Go", "no DWARF", "-ldflags=-w"},
-	{aarch64, "Go", "stripped", "-ldflags=-s"},
-	{aarch64, "Go", "not optimized", "-gcflags=all=-N -gcflags=all=-l"},
-	{riscv64, "C", "O2", "-O2 -g"},
-	{riscv64, "C", "O0, static", "-O0 -g -static"},
-	{riscv64, "C", "no CFI", "-O2 " + withoutCFI},
-	{riscv64, "C", "no CFI, frame pointers", "-O1 -fno-omit-frame-pointer " + withoutCFI},
-	{riscv64, "C++", "O2", "-O2 -g"},
+	{aarch64, "C", "O2", "-O2 -g", "data sort threads altstack tail"},
+	{aarch64, "C", "O0", "-O0 -g", "abort handler"},
+	{aarch64, "C", "Os", "-Os -g", "trap alloca"},
+	{aarch64, "C", "static", "-O2 -g -static", "null large"},
+	{aarch64, "C", "signed", "-O2 -g -mbranch-protection=standard", "nulldeep threads altstack"},
+	{aarch64, "C", "signed leaves, O0", "-O0 -g -mbranch-protection=pac-ret+leaf+b-key", "nulldeep saves"},
+	{aarch64, "C", "signed, static", "-O1 -g -static -mbranch-protection=pac-ret+leaf", "nulljump"},
+	{aarch64, "C", "no frame pointers", "-O2 -g -fomit-frame-pointer", "bad deep"},
+	{aarch64, "C", "no CFI", "-O2 " + withoutCFI, "threads null handler odd"},
+	{aarch64, "C", "no CFI, O0", "-O0 " + withoutCFI, "badjump"},
+	{aarch64, "C", "no CFI, no frame pointers", "-O2 -fomit-frame-pointer " + withoutCFI, "alloca nulldeep"},
+	{aarch64, "C", "no CFI, signed, static", "-Os -static -mbranch-protection=standard " + withoutCFI, "stackcall tail"},
+	{aarch64, "C", "clang", "-O2 -g", "tail faultcall"},
+	{aarch64, "C", "clang, no CFI", "-O1 -fomit-frame-pointer " + withoutCFI, "null saves"},
+	{aarch64, "C", "musl", "-O2 -g", "null handler"},
+	{aarch64, "C", "musl, static, no CFI", "-O1 -static " + withoutCFI, "large threads"},
+	{aarch64, "C++", "O2", "-O2 -g", "throw threads"},
+	{aarch64, "C++", "O0, static", "-O0 -g -static", "thunk"},
+	{aarch64, "C++", "signed", "-O2 -g -mbranch-protection=standard", "noexcept"},
+	{aarch64, "Rust", "O", "-O -g -C panic=abort -C force-unwind-tables=yes", "data"},
+	{aarch64, "Rust", "debug", "-g -C panic=abort -C force-unwind-tables=yes", "panic"},
+	{aarch64, "Rust", "frame pointers", "-O -C force-frame-pointers=yes -C force-unwind-tables=yes -C panic=abort", "sort"},
+	{aarch64, "Go", "plain", "", "nil quit"},
+	{aarch64, "Go", "no DWARF", "-w", "index"},
+	{aarch64, "Go", "stripped", "-s", "null"},
+	{aarch64, "Go", "not optimized", "-gcflags=all=-N -gcflags=all=-l", "sort"},
+	{riscv64, "C", "O2", "-O2 -g", "threads null sort"},
+	{riscv64, "C", "O0, static", "-O0 -g -static", "deep"},
+	{riscv64, "C", "no CFI", "-O2 " + withoutCFI, "alloca handler threads"},
+	{riscv64, "C", "no CFI, frame pointers", "-O1 -fno-omit-frame-pointer " + withoutCFI, "altstack"},
+	{riscv64, "C++", "O2", "-O2 -g", "throw threads"},
 }
 
 // waysOf are the ways that programs of a language end in.
@@ -95,24 +98,18 @@ var waysOf = map[string]string{
 	"Go":   "nil index null quit spin sort fatal overflow",
 }
 
-// programs are all, or some: every build, in ways that take turns, and calls through null where
-// addresses are signed or call frame information is missing.
+// programs are all, or those of the default set.
 func programs(withPackages bool) (list []*program) {
-	next := map[string]int{}
 	for _, f := range flagsOf {
 		b := &build{machine: f.machine, language: f.language, name: f.name, flags: strings.Fields(f.flags), signed: strings.Contains(f.flags, "-mbranch-protection=")}
 		if needs := b.language == "Rust" || b.isMusl(); needs && !withPackages {
 			continue
 		}
-		ways := strings.Fields(waysOf[b.language])
+		ways := waysOf[b.language]
 		if !*all && *only == "" {
-			ways = []string{ways[next[b.language]%len(ways)]}
-			next[b.language]++
-			if b.language == "C" && (b.signed || b.hasNoCFI()) && ways[0] != "null" {
-				ways = append(ways, "null")
-			}
+			ways = f.some
 		}
-		for _, way := range ways {
+		for _, way := range strings.Fields(ways) {
 			list = append(list, &program{b, way})
 		}
 	}
@@ -121,6 +118,9 @@ func programs(withPackages bool) (list []*program) {
 
 func (b *build) isMusl() bool { return strings.HasPrefix(b.name, "musl") }
 
+// goBuildID is one for all: an executable without DWARF has that of another.
+const goBuildID = "0x756e77696e6464206d616368696e6573"
+
 // command is what makes the program, as the file program of a folder.
 func (w *work) command(b *build, dir string) (env, command []string) {
 	data, _ := filepath.Abs(filepath.Join("machines", "testdata"))
@@ -128,12 +128,12 @@ func (w *work) command(b *build, dir string) (env, command []string) {
 	prefix := b.machine.name + "-linux-gnu-"
 	switch {
 	case b.language == "C" && strings.HasPrefix(b.name, "clang"):
-		command = []string{"clang-22", "--target=" + b.machine.name + "-linux-gnu", "-fuse-ld=lld-22", "-w"}
+		command = []string{"clang-22", "--target=" + b.machine.name + "-linux-gnu", "-fuse-ld=lld-22", "-Wl,--build-id", "-w"}
 	case b.isMusl():
 		command = w.packages.muslCommand(prefix, slices.Contains(b.flags, "-static"))
 		return nil, slices.Concat(command[:1], b.flags, []string{"-DDEEP=60", "-o", exe, filepath.Join(data, "chain.c")}, command[1:])
 	case b.language == "C":
-		command = []string{prefix + "gcc", "-pthread"}
+		command = []string{prefix + "gcc", "-pthread", "-Wl,--build-id"}
 	case b.language == "C++":
 		return nil, slices.Concat([]string{prefix + "g++", "-std=c++17", "-pthread"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.cc")})
 	case b.language == "Rust":
@@ -142,7 +142,15 @@ func (w *work) command(b *build, dir string) (env, command []string) {
 			"--target", "aarch64-unknown-linux-gnu", "-C", "linker=" + prefix + "gcc", "--crate-name", "program"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.rs")})
 	case b.language == "Go":
 		env = []string{"GOARCH=arm64", "CGO_ENABLED=0"}
-		return env, slices.Concat([]string{"go", "build"}, b.flags, []string{"-o", exe, filepath.Join(data, "chaingo", "main.go")})
+		compile, link := []string{"go", "build"}, "-ldflags=-buildid= -B="+goBuildID
+		for _, flag := range b.flags {
+			if strings.HasPrefix(flag, "-gcflags") {
+				compile = append(compile, flag)
+			} else {
+				link += " " + flag
+			}
+		}
+		return env, append(compile, link, "-o", exe, filepath.Join(data, "chaingo", "main.go"))
 	}
 	return nil, slices.Concat(command, b.flags, []string{"-DDEEP=60", "-o", exe, filepath.Join(data, "chain.c")})
 }
@@ -151,7 +159,7 @@ func (w *work) command(b *build, dir string) (env, command []string) {
 func (p *packages) muslCommand(prefix string, isStatic bool) []string {
 	lib := filepath.Join(p.arm64, "usr/lib/aarch64-linux-musl")
 	command := []string{prefix + "gcc", "-nostdinc", "-isystem", filepath.Join(p.arm64, "usr/include/aarch64-linux-musl"),
-		"-nostdlib", "-no-pie", "-mno-outline-atomics", filepath.Join(lib, "crt1.o")}
+		"-nostdlib", "-no-pie", "-Wl,--build-id", "-mno-outline-atomics", filepath.Join(lib, "crt1.o")}
 	if isStatic {
 		return append(command, filepath.Join(lib, "libc.a"), "-lgcc", "-lgcc_eh", filepath.Join(lib, "libc.a"))
 	}

@@ -4,7 +4,11 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,10 +18,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 // patience is how long a program has to end, and gdb to say its stacks.
-const patience = "60"
+const patience = "25"
 
 // built makes the program of a build once.
 func (w *work) built(b *build) (exe string, err error) {
@@ -32,9 +38,92 @@ func (w *work) built(b *build) (exe string, err error) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, out)
 		}
-		return filepath.Join(dir, "program"), nil
+		exe := filepath.Join(dir, "program")
+		return exe, w.hideDebug(b, exe)
 	}))
 	return make.(func() (string, error))()
+}
+
+// mostFrames bounds gdb's stacks, which do not end where it takes a jump to 0 for a function
+// that has a frame. The deepest stacks of the programs have about 1,300.
+const mostFrames = "3000"
+
+// hiddenDebug is the folder with what gdb alone is shown of an executable.
+func hiddenDebug(exe string) string { return filepath.Join(filepath.Dir(exe), "debug") }
+
+// hideDebug takes the debug information, and with it the only call frame information, out of
+// an executable, into a file that gdb finds by its build ID: so gdb says the truth of code that unwindd
+// has to read. For Go it is that of an executable with the same code.
+func (w *work) hideDebug(b *build, exe string) error {
+	from := exe
+	switch {
+	case b.language == "Go" && (slices.Contains(b.flags, "-s") || slices.Contains(b.flags, "-w")):
+		plain, err := w.built(&build{machine: b.machine, language: "Go", name: "plain"})
+		if err != nil {
+			return err
+		}
+		if err := haveEqualCode(plain, exe); err != nil {
+			return err
+		}
+		from = plain
+	case !b.hasNoCFI():
+		return nil
+	}
+	id, err := buildID(exe)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(hiddenDebug(exe), ".build-id", id[:2], id[2:]+".debug")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	objcopy := b.machine.name + "-linux-gnu-objcopy"
+	if err := cost.Run(".", objcopy, "--only-keep-debug", from, file); err != nil || from != exe {
+		return err
+	}
+	return cost.Run(".", objcopy, "--strip-debug", exe)
+}
+
+// haveEqualCode says how the code of two executables differs.
+func haveEqualCode(a, b string) error {
+	var text [2][]byte
+	for i, path := range []string{a, b} {
+		f, err := elf.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		s := f.Section(".text")
+		if s == nil {
+			return fmt.Errorf("%s: it has no .text", path)
+		}
+		if text[i], err = s.Data(); err != nil {
+			return err
+		}
+		text[i] = binary.LittleEndian.AppendUint64(text[i], s.Addr)
+	}
+	if !bytes.Equal(text[0], text[1]) {
+		return fmt.Errorf("%s and %s have different code", a, b)
+	}
+	return nil
+}
+
+// buildID is that of an executable, in hexadecimal digits.
+func buildID(path string) (string, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	s := f.Section(".note.gnu.build-id")
+	if s == nil {
+		return "", fmt.Errorf("%s: it has no build ID", path)
+	}
+	data, err := s.Data()
+	if err != nil || len(data) < 20 {
+		return "", fmt.Errorf("%s: a build ID of %d bytes: %w", path, len(data), err)
+	}
+	return hex.EncodeToString(data[16:]), nil
 }
 
 // A stack is the frames of a thread, innermost first, without inlined calls and functions
@@ -90,7 +179,27 @@ func (w *work) runAlone(p *program, dir, cpu string) (*end, error) {
 
 // runUnderGDB has gdb say the stacks of a program, and write a snapshot of it, when the signal
 // comes that ends it, which is then let through.
-func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
+func (w *work) runUnderGDB(p *program, dir string) (e *end, err error) {
+	for range tries {
+		if e, err = w.tryUnderGDB(p, dir); !errors.Is(err, errHangs) {
+			return e, err
+		}
+		w.again.Add(1)
+	}
+	return e, err
+}
+
+// tries is how often a program is run where it and gdb wait for each other for ever, as
+// qemu's threads do now and then when they start.
+const tries = 3
+
+var errHangs = errors.New("qemu hangs under gdb")
+
+func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
+	exe, err := w.built(p.build)
+	if err != nil {
+		return nil, err
+	}
 	socket := filepath.Join(dir, "gdb")
 	cmd, output := w.process(p, dir, p.machine.cpu, "-g", socket)
 	if err := cmd.Start(); err != nil {
@@ -101,6 +210,7 @@ func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
 	defer func() {
 		_ = cmd.Process.Kill()
 		<-done
+		_ = os.Remove(socket)
 	}()
 	for range 600 {
 		if _, err := os.Stat(socket); err == nil {
@@ -116,13 +226,18 @@ func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
 	if p.way == "trap" {
 		end = "signal SIGTRAP" // which gdb keeps for itself otherwise
 	}
+	first := []string{"-ex", "continue"}
+	if p.language == "Go" {
+		first = append(first, first...) // its handler takes the first signal that is to end it
+	}
 	ends := slices.Repeat([]string{"-ex", end}, 8) // handlers raise more of them
 	root := w.rootOf(p.build)
 	script := filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py")
-	args := []string{"-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-iex", "set sysroot " + root,
-		"-ex", "handle " + passed + " nostop noprint pass", "-ex", "file " + filepath.Join(dir, "program"), "-ex", "target remote " + socket, "-ex", "continue",
-		"-ex", "source " + script, "-ex", "unwindd-snapshot " + e.snapshot, "-ex", "source " + filepath.Join("machines", "testdata", "pcs.py")}
-	gdb := exec.Command("timeout", append(args, ends...)...)
+	args := slices.Concat([]string{"-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-iex", "set sysroot " + root,
+		"-iex", "set debug-file-directory " + hiddenDebug(exe), "-iex", "set backtrace limit " + mostFrames,
+		"-ex", "handle " + passed + " nostop noprint pass", "-ex", "file " + filepath.Join(dir, "program"), "-ex", "target remote " + socket}, first, []string{
+		"-ex", "source " + script, "-ex", "unwindd-snapshot " + e.snapshot, "-ex", "source " + filepath.Join("machines", "testdata", "pcs.py")}, ends)
+	gdb := exec.Command("timeout", args...)
 	gdb.Env = append(os.Environ(), "CHAINS="+e.chains)
 	out, err := gdb.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
@@ -136,7 +251,10 @@ func (w *work) runUnderGDB(p *program, dir string) (*end, error) {
 		}
 	}
 	if len(e.gdb) == 0 {
-		return nil, fmt.Errorf("gdb: %v\n%s%s", err, clip(string(out)), clip(output.String()))
+		if strings.Contains(string(out), "Remote connection closed") || output.Len() == 0 && gdb.ProcessState.ExitCode() != 0 {
+			err = errHangs
+		}
+		return nil, fmt.Errorf("gdb: %w\n%s%s", err, clip(string(out)), clip(output.String()))
 	}
 	select {
 	case err := <-done:

@@ -6,7 +6,7 @@ import os
 
 import gdb
 
-for setting in ("pagination off", "backtrace past-main on", "backtrace past-entry on", "backtrace limit unlimited"):
+for setting in ("pagination off", "backtrace past-main on", "backtrace past-entry on"):
     gdb.execute("set " + setting)
 for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.num):
     thread.switch()
