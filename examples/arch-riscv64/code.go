@@ -12,7 +12,7 @@ import (
 // plus an offset, or a number.
 type value struct {
 	kind valueKind
-	base uint32 // of atEntry: the register
+	base uint32 // of atEntry and inFrame: the register
 	off  int64
 }
 
@@ -22,12 +22,13 @@ const (
 	unknown valueKind = iota
 	atEntry
 	constant
+	inFrame // read ahead: what memory holds at the base plus the offset
 )
 
 // plus adds n to a value. Frames are smaller than maxOffset.
 func (v value) plus(n int64) value {
 	const maxOffset = 1 << 40
-	if v.off += n; v.kind == unknown || v.off > maxOffset || v.off < -maxOffset {
+	if v.off += n; v.kind == unknown || v.kind == inFrame || v.off > maxOffset || v.off < -maxOffset {
 		return value{}
 	}
 	return v
@@ -46,6 +47,7 @@ const maxSlots = 64
 type state struct {
 	registers [64]value
 	slots     []slot // sorted; never changed, only replaced
+	isAhead   bool   // what the code began with is that of the PC, and memory has been written before
 }
 
 func entryState() *state {
@@ -71,10 +73,22 @@ func (s *state) join(o *state) *state {
 	}
 	both.slots = nil
 	for _, x := range s.slots {
-		if slices.Contains(o.slots, x) {
+		switch {
+		case slices.Contains(o.slots, x):
 			both.slots = append(both.slots, x)
+		case s.isAhead: // written on one way: not what it was
+			both.slots = append(both.slots, slot{off: x.off})
 		}
 	}
+	if !s.isAhead {
+		return &both
+	}
+	for _, x := range o.slots {
+		if !slices.ContainsFunc(both.slots, func(y slot) bool { return x.off == y.off }) && len(both.slots) < maxSlots {
+			both.slots = append(both.slots, slot{off: x.off})
+		}
+	}
+	slices.SortFunc(both.slots, func(a, b slot) int { return int(a.off - b.off) })
 	return &both
 }
 
@@ -122,9 +136,7 @@ func (s *state) step(in *instruction) {
 	case number:
 		v = value{kind: constant, off: in.imm}
 	case load:
-		if off, ok := s.place(in); ok {
-			v = s.slot(off)
-		}
+		v = s.load(in)
 	}
 	if in.rd != zero {
 		s.registers[in.rd] = v
@@ -132,6 +144,19 @@ func (s *state) step(in *instruction) {
 	if in.rd == sp {
 		s.expire()
 	}
+}
+
+// load is what a load of 8 bytes gives.
+func (s *state) load(in *instruction) value {
+	off, ok := s.place(in)
+	switch base := s.registers[in.rs1]; {
+	case ok && slices.ContainsFunc(s.slots, func(x slot) bool { return x.off == off }):
+		return s.slot(off)
+	case len(s.slots) == maxSlots, ok && off < 0: // what was written there is not known, or nothing may have been
+	case s.isAhead && base.kind == atEntry && (base.base == sp || base.base == fp):
+		return value{kind: inFrame, base: base.base, off: base.off + in.imm}
+	}
+	return value{}
 }
 
 func (s *state) slot(off int64) value {
@@ -154,7 +179,10 @@ func (s *state) store(in *instruction) {
 			kept = append(kept, x)
 		}
 	}
-	if v := s.registers[in.rs2]; in.size == 8 && v.kind == atEntry && v.off == 0 && len(kept) < maxSlots {
+	if v := s.registers[in.rs2]; (in.size == 8 && v.kind == atEntry && v.off == 0 || s.isAhead) && len(kept) < maxSlots {
+		if in.size != 8 {
+			off, v = off&^7, value{}
+		}
 		kept = append(kept, slot{off, v})
 		slices.SortFunc(kept, func(a, b slot) int { return int(a.off - b.off) })
 	}

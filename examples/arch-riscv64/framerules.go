@@ -12,7 +12,7 @@ import (
 )
 
 // FrameRules finds rows by reading code: that of signal trampolines, and of functions
-// whose bounds are known.
+// whose bounds are known; of others by what lies ahead of the PC.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
 	for i := range req.Functions {
@@ -37,7 +37,7 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	case strings.HasSuffix(r.Name, ".cold"):
 		return sdk.FrameRules{Reason: "a part of a function, which is entered by a jump"}
 	case !r.Bounded:
-		return sdk.FrameRules{Reason: "where the function begins is not known"}
+		return aheadRules(r)
 	case len(r.Code) > maxCode:
 		return sdk.FrameRules{Reason: fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)}
 	}
@@ -51,4 +51,22 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 		}
 	}
 	return sdk.FrameRules{Reason: "reading the function from its start does not show its frame here"}
+}
+
+// aheadRules is the row of code whose beginning is not known. The PC of a caller is in the
+// call, which has returned before what lies ahead is executed.
+func aheadRules(r *sdk.CodeRange) sdk.FrameRules {
+	at := int(r.PC - r.Start) //nolint:gosec // inside the code
+	if !r.Exact {
+		at++
+	}
+	row, err := aheadRow(r.Code, at)
+	if err != nil {
+		return sdk.FrameRules{Reason: err.Error()}
+	}
+	if _, isSaved := row.Rule(uint64(ra)); !r.Exact && !isSaved {
+		return sdk.FrameRules{Reason: errNoReturn.Error()} // the call has overwritten ra
+	}
+	row.Start, row.End = r.PC, r.PC+1
+	return sdk.FrameRules{Rows: []cfi.Row{row}}
 }

@@ -38,6 +38,7 @@ func TestRowsAreThoseOfCallFrameInformation(t *testing.T) {
 				}
 				c.compare(fde)
 			}
+			c.report()
 			t.Logf("%d functions; of their instructions %d right, %d unknown, %d wrong", c.functions, c.right, c.unknown, c.wrong)
 			if c.wrong > 0 || c.functions == 0 || c.unknown > c.right/10 {
 				t.Errorf("expected none wrong, and at most a tenth unknown")
@@ -60,6 +61,7 @@ type comparison struct {
 	code                             []byte
 	address                          uint64
 	functions, right, unknown, wrong int
+	ahead                            aheadComparison
 }
 
 // compare reads the function of an FDE. One that does not begin with the frame of a call
@@ -75,6 +77,7 @@ func (c *comparison) compare(fde *cfi.FDE) {
 	c.functions++
 	code := c.code[fde.Start-c.address : fde.End-c.address]
 	f, err := readFunction(code)
+	isAfterCall := false
 	for at := 0; at < len(code); {
 		in, ok := decode(code[at:])
 		if !ok {
@@ -89,6 +92,10 @@ func (c *comparison) compare(fde *cfi.FDE) {
 		default:
 			c.compareState(fde.Start+uint64(at), f.states[at], &row)
 		}
+		if err == nil && f.states[at] != nil && c.ahead.isNext(isAfterCall) {
+			c.compareAhead(fde.Start+uint64(at), isAfterCall, f.states[at])
+		}
+		isAfterCall = in.effect == call
 		at += in.length
 	}
 }

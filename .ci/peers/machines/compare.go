@@ -59,12 +59,13 @@ func (w *work) compareEnd(p *program, dir string, e *end) error {
 		return err
 	}
 	args := []string{"--exe", exe, "--sysroot", w.rootOf(p.build)}
+	var ofCore map[string]*stack
 	if e.core != "" {
-		ofCore, err := w.stacksOf(p, e.core, args...)
+		ofCore, err = w.stacksOf(p, e.core, args...)
 		if err != nil {
 			return err
 		}
-		w.judge(p, "core", ofCore, e.gdb, t)
+		w.judge(p, "core", ofCore, nil, e.gdb, t)
 		if err := w.compareInProcess(p, e.core, args); err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (w *work) compareEnd(p *program, dir string, e *end) error {
 		if err != nil {
 			return err
 		}
-		w.judge(p, "snapshot", ofSnapshot, e.gdb, t)
+		w.judge(p, "snapshot", ofSnapshot, ofCore, e.gdb, t)
 	}
 	return nil
 }
@@ -93,8 +94,9 @@ func (w *work) compareInProcess(p *program, core string, args []string) error {
 	return err
 }
 
-// judge compares stacks, thread by thread.
-func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *truth) {
+// judge compares stacks, thread by thread; those of a snapshot also with those of the core that the same
+// process left.
+func (w *work) judge(p *program, kind string, ours, ofCore, gdb map[string]*stack, t *truth) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	key := p.machine.name + " " + p.language + ", " + kind
@@ -116,9 +118,11 @@ func (w *work) judge(p *program, kind string, ours, gdb map[string]*stack, t *tr
 			b = &stack{}
 		}
 		d := &difference{program: p, kind: kind, thread: thread, ours: a, gdb: b}
-		if p.way != "noexcept" { // whose functions are left while they are on the stack
-			d.wrong, d.missing, d.isKnown = t.check(thread, a.isCrashed, a.pcs)
+		if d.core = ofCore[thread]; d.core != nil {
+			_, missing, isKnown := t.check(thread, d.core)
+			d.isCoreProved = isKnown && missing == ""
 		}
+		d.wrong, d.missing, d.isKnown = t.check(thread, a)
 		if d.wrong != "" && slices.ContainsFunc(a.found, isGuess) {
 			d.guessed, d.wrong = d.wrong, ""
 		}
@@ -184,6 +188,8 @@ type difference struct {
 	wrong, missing string
 	guessed        string // what is wrong behind a frame that is marked as a guess
 	isKnown        bool
+	core           *stack // of a snapshot: ours of the core of the same process
+	isCoreProved   bool
 }
 
 // common is how many frames are equal, from the innermost one.
@@ -194,8 +200,26 @@ func (d *difference) common() (n int) {
 	return n
 }
 
+// isFailure: what is wrong is one where it is marked as a guess, too.
 func (d *difference) isFailure() bool {
-	return d.wrong != "" || strings.HasPrefix(d.class(), "?") || d.missing != "" && !d.mayMiss()
+	isShort := d.core != nil && d.isCoreProved && strings.HasPrefix(d.class(), "snapshot:")
+	return d.wrong+d.guessed != "" || strings.HasPrefix(d.class(), "?") || d.missing != "" && !d.mayMiss() && !isShort
+}
+
+// isProved says that the program itself says that the stack is right, and all of it is there.
+func (d *difference) isProved() bool {
+	return d.isKnown && d.wrong+d.guessed+d.missing == ""
+}
+
+// isPrefix says that all of gdb's frames, n of which are equal, are ours, too, and that we have more.
+func (d *difference) isPrefix(n int) bool {
+	return n == len(d.gdb.pcs) && n < len(d.ours.pcs)
+}
+
+// function is the name of the function of one of our frames.
+func (d *difference) function(i int) string {
+	name, _, _ := strings.Cut(d.ours.text[i], " in ")
+	return strings.TrimSuffix(name, ".abi0")
 }
 
 func (d *difference) String() string {
@@ -204,6 +228,9 @@ func (d *difference) String() string {
 	fmt.Fprintf(&b, "%s (%s), thread %s: %d frames, gdb %d (%s), equal up to %d; ends %s", d.program.name(), d.kind, d.thread, len(d.ours.pcs), len(d.gdb.pcs), d.gdb.stopped, n, d.ours.stopped)
 	if d.wrong != "" {
 		fmt.Fprintf(&b, "\n\twrong: %s", d.wrong)
+	}
+	if d.guessed != "" {
+		fmt.Fprintf(&b, "\n\twrong, by a guess: %s", d.guessed)
 	}
 	if d.missing != "" {
 		fmt.Fprintf(&b, "\n\tmissing: %s", d.missing)
@@ -233,41 +260,58 @@ func (d *difference) class() string {
 
 func isGuess(found string) bool { return found == "scan" || found == "frame-pointer" }
 
-// classes are the reasons that are known: the first that holds.
+// classes are the reasons that are known: the first that holds. Each says what differs and, by
+// what is not gdb, that we are right.
 var classes = []struct {
 	name string
 	is   func(d *difference, n int) bool
 }{
-	{"core of Go: the program went on after gdb had looked at it", func(d *difference, _ int) bool {
-		return d.program.language == "Go" && d.kind == "core"
+	{"a jump to what is no code: gdb ends there, or goes on with words of the stack", func(d *difference, n int) bool {
+		i := slices.IndexFunc(d.ours.text, func(text string) bool { return !strings.Contains(text, " in ") })
+		return i >= 0 && n == i+1 && len(d.ours.pcs) > n && isGuess(d.ours.found[n]) && d.isProved()
 	}},
-	{"Go without DWARF: gdb does not read the runtime's own tables", func(d *difference, _ int) bool {
-		return d.program.language == "Go" && (d.program.name() != "" && strings.Contains(strings.Join(d.program.flags, " "), "-ldflags"))
+	{"signed addresses: a thread of a run without gdb stands elsewhere in the loop that it waits in", func(d *difference, n int) bool {
+		return d.program.signed && d.program.way == "threads" && d.kind == "core" && d.isProved() && d.commonEnd() >= 2
 	}},
-	{"Go: gdb goes on where a stack begins, and ends at injected calls and signals", func(d *difference, _ int) bool { return d.program.language == "Go" }},
-	{"signed addresses: a thread of a run without gdb stands elsewhere", func(d *difference, _ int) bool { return d.program.signed && d.program.way == "threads" }},
-	{"a jump into the stack: gdb takes its words for a frame", func(d *difference, n int) bool { return d.program.way == "stackcall" && n <= 1 }},
-	{"a jump through a bad pointer: gdb ends, or goes on with words of the stack", func(d *difference, n int) bool {
-		return n <= 2 && slices.Contains([]string{"odd", "bad", "badjump", "datacall", "null", "nullmain", "nulldeep", "nulljump", "tail", "faultcall"}, d.program.way)
+	{"Go: gdb ends at a function that is marked as the first of a stack", func(d *difference, n int) bool {
+		return d.isGo() && d.isPrefix(n) && d.gdb.stopped == "outermost" && (d.isProved() || n+1 == len(d.ours.pcs) && d.function(n) == "runtime.clone" && d.function(n-1) == "runtime.mstart")
 	}},
-	{"snapshot: gdb kept the memory of the frames that it knows", func(d *difference, n int) bool { return d.lacksMemory() }},
-	{"no call frame information: gdb knows no more, or takes the word above the last frame", func(d *difference, n int) bool {
-		return (d.program.hasNoCFI() || d.program.isMusl()) && n < len(d.ours.pcs) || d.program.isMusl()
+	{"Go: gdb loses the stack behind the call of runtime.sigpanic that a handler made", func(d *difference, n int) bool {
+		return d.isGo() && n > 0 && slices.ContainsFunc(d.ours.text[:n], func(text string) bool { return strings.HasPrefix(text, "runtime.sigpanic in ") }) && d.isProved()
 	}},
-	{"no call frame information: the loop of a function that never returns is not read", func(d *difference, _ int) bool { return d.isEndless() }},
-	{"gdb takes a row without a rule for the return address for the outermost frame", func(d *difference, n int) bool {
-		return d.program.machine.plugin && n == len(d.gdb.pcs) && slices.ContainsFunc(d.ours.found[n:], isGuess)
+	{"Go: gdb goes on where the scheduler's stack begins", func(d *difference, n int) bool {
+		return d.isGo() && n == len(d.ours.pcs) && slices.Contains([]string{"runtime.mcall", "runtime.systemstack", "runtime.morestack"}, d.function(n-1)) && strings.HasPrefix(d.ours.stopped, "outermost: a stack begins")
+	}},
+	{"snapshot: gdb kept no memory behind its last frame; in the core we go on", func(d *difference, n int) bool {
+		return d.isPrefix(n) && len(d.ours.pcs) == n+1 && d.isCoreProved && len(d.core.pcs) > n+1 && slices.Equal(d.core.pcs[:n+1], d.ours.pcs)
+	}},
+	{"gdb ends in code that has no call frame information; behind it a thread begins, by that of its own", func(d *difference, n int) bool {
+		return d.isPrefix(n) && len(d.ours.pcs) == n+1 && d.gdb.stopped == "outermost" && d.ours.found[n] == "frame-pointer" &&
+			strings.HasPrefix(d.ours.stopped, "outermost: the return address is undefined") && d.isProved()
+	}},
+	{"gdb ends in a function of a library that has no call frame information", func(d *difference, n int) bool {
+		return n > 0 && n < len(d.ours.pcs) && len(d.gdb.pcs) == n && !strings.HasPrefix(d.function(n-1), "t_") && d.function(n-1) != "main" && d.isProved() &&
+			(d.program.isMusl() || d.program.machine == riscv64)
+	}},
+	{"musl: gdb takes a word for the caller of the function that calls main, and never returns", func(d *difference, n int) bool {
+		return d.program.isMusl() && n == len(d.ours.pcs) && n > 1 && d.function(n-2) == "main" && d.isProved()
 	}},
 }
 
-func (d *difference) lacksMemory() bool {
-	return d.kind == "snapshot" && d.program.hasNoCFI() && strings.HasPrefix(d.program.way, "fault") || d.kind == "snapshot" && (d.program.way == "handler" || d.program.way == "altstack")
+func (d *difference) isGo() bool { return d.program.language == "Go" }
+
+// commonEnd is how many frames are equal, from the outermost one.
+func (d *difference) commonEnd() (n int) {
+	a, b := d.ours.pcs, d.gdb.pcs
+	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
 }
 
-func (d *difference) isEndless() bool { return d.program.hasNoCFI() && d.program.way == "threads" }
-
-// mayMiss says that functions may be missing for a reason that is named: of Rust's abort, which
-// keeps no return address because it never returns, gdb misses the same.
+// mayMiss says that functions may be missing: of Rust's abort, which keeps no return address
+// because it never returns, gdb misses the same.
 func (d *difference) mayMiss() bool {
-	return d.class() != "" || d.program.language == "Rust" && d.common() == len(d.gdb.pcs)
+	last := len(d.ours.pcs) - 1
+	return d.program.language == "Rust" && d.class() == "" && strings.Contains(d.function(last), "abort")
 }

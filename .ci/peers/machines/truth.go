@@ -34,12 +34,12 @@ type entry struct{ back, here, times uint64 }
 type truth struct {
 	chains  map[string][]entry // by thread, innermost first
 	names   symbols            // of the executable
-	printed []uint64           // PCs of the stack that the program printed, innermost first
+	printed [][]uint64         // PCs of the stacks that the program printed, innermost first
 }
 
 // readTruth reads the chains that chain.h keeps, and what their program printed.
 func readTruth(e *end, exe string) (*truth, error) {
-	t := &truth{chains: map[string][]entry{}, printed: printedStack(e.output)}
+	t := &truth{chains: map[string][]entry{}, printed: printedStacks(e.output)}
 	data, err := os.ReadFile(e.chains)
 	if e.chains == "" || errors.Is(err, fs.ErrNotExist) {
 		data, err = writable(e.core)
@@ -97,15 +97,17 @@ func readChain(data []byte, order binary.ByteOrder) (thread string, list []entry
 // printedPC matches a frame of a traceback by Go's runtime, or of a backtrace by Rust's.
 var printedPC = regexp.MustCompile(`(?m) pc=(0x[0-9a-f]+)|^ +\d+: +(0x[0-9a-f]+) - `)
 
-// printedStack are the PCs of the first stack that a program printed.
-func printedStack(output string) (list []uint64) {
-	if _, after, ok := strings.Cut(output, "\ngoroutine "); ok {
-		output, _, _ = strings.Cut(after, "\n\n")
-	}
-	for _, m := range printedPC.FindAllStringSubmatch(output, -1) {
-		pc, _ := strconv.ParseUint(m[1]+m[2], 0, 64)
-		if len(list) == 0 || list[len(list)-1] != pc { // inlined calls repeat it
-			list = append(list, pc)
+// printedStacks are the PCs of the stacks that a program printed: Go's of every goroutine,
+// and of threads that a signal stopped.
+func printedStacks(output string) (list [][]uint64) {
+	for block := range strings.SplitSeq(output, "\n\n") {
+		var stack []uint64
+		for _, m := range printedPC.FindAllStringSubmatch(block, -1) {
+			pc, _ := strconv.ParseUint(m[1]+m[2], 0, 64)
+			stack = append(stack, pc) // inlined calls have none
+		}
+		if len(stack) > 0 {
+			list = append(list, stack)
 		}
 	}
 	return list
@@ -119,8 +121,8 @@ type symbol struct {
 	name       string
 }
 
-// ownName matches what a function of chain.h is called, in C and mangled.
-var ownName = regexp.MustCompile(`^(_Z.*\d)?t_[a-z]`)
+// ownName matches what a function of chain.h is called, in C and mangled: not those within it.
+var ownName = regexp.MustCompile(`^(_Z(\d+|N\d+[A-Z][a-z]+\d+))?t_[a-z]`)
 
 // readSymbols finds where the executable is loaded by the entry of t_main, from which the first
 // thread calls all others.
@@ -172,45 +174,43 @@ func (s symbols) at(address uint64) string {
 
 // check holds a stack against the truth, and says what is wrong with it and what is missing.
 // isKnown says whether anything is known of the thread.
-func (t *truth) check(thread string, isCrashed bool, pcs []uint64) (wrong, missing string, isKnown bool) {
+func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown bool) {
 	if chain := t.chains[thread]; len(chain) > 0 {
-		wrong, missing = t.checkChain(chain, pcs)
+		wrong, missing = t.checkChain(chain, s)
 		return wrong, missing, true
 	}
-	if isCrashed && len(t.printed) > 0 {
-		return "", t.checkPrinted(pcs), true
-	}
-	return "", "", false
+	return t.checkPrinted(s)
 }
 
 // checkChain: the program's own functions are those of the chain, in order, and the frame
 // behind each is where it returns to. The innermost one may not have noted itself yet.
-func (t *truth) checkChain(chain []entry, pcs []uint64) (wrong, missing string) {
+func (t *truth) checkChain(chain []entry, s *stack) (wrong, missing string) {
 	var want []entry
 	for _, e := range chain {
 		for range e.times {
 			want = append(want, e)
 		}
 	}
-	if wrong, missing = t.follow(want, pcs, 0); wrong == "" || t.names.at(pcs[0]) == "" {
+	if wrong, missing = t.follow(want, s, 0); wrong == "" || t.names.at(s.pcs[0]) == "" {
 		return wrong, missing
 	}
-	return t.follow(want, pcs, 1)
+	return t.follow(want, s, 1)
 }
 
 // follow compares frames from one on with what the chain says.
-func (t *truth) follow(want []entry, pcs []uint64, from int) (wrong, missing string) {
+func (t *truth) follow(want []entry, s *stack, from int) (wrong, missing string) {
 	n := 0
-	for i := from; i < len(pcs); i++ {
-		name := t.names.at(pcs[i] - uint64(min(i, 1))) // all but the first return there, or were interrupted
+	for i := from; i < len(s.pcs); i++ {
+		name := t.names.at(s.pcs[i] - uint64(min(i, 1))) // all but the first return there, or were interrupted
 		switch {
 		case name == "":
+		case hasLeft(s, i):
 		case n == len(want):
 			return fmt.Sprintf("%s (frame %d) is beyond all that were called", name, i), ""
 		case t.names.at(want[n].here) != name:
 			return fmt.Sprintf("frame %d is in %s, the program is in %s", i, name, t.names.at(want[n].here)), ""
-		case i+1 < len(pcs) && pcs[i+1] != want[n].back:
-			return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, pcs[i+1]), ""
+		case i+1 < len(s.pcs) && s.pcs[i+1] != want[n].back:
+			return fmt.Sprintf("%s (frame %d) returns to %#x, not to %#x", name, i, want[n].back, s.pcs[i+1]), ""
 		default:
 			n++
 		}
@@ -221,23 +221,39 @@ func (t *truth) follow(want []entry, pcs []uint64, from int) (wrong, missing str
 	return "", missing
 }
 
-// checkPrinted: the PCs that the program printed, but for those of the printing itself,
-// are frames in the same order.
-func (t *truth) checkPrinted(pcs []uint64) (missing string) {
-	want := t.printed
-	for len(want) > 0 && !slices.Contains(pcs, want[0]) {
-		want = want[1:] // it has returned from what printed the stack
-	}
-	at := 0
-	for _, pc := range want {
-		i := slices.Index(pcs[at:], pc)
-		if i < 0 {
-			return fmt.Sprintf("the PC %#x, which the program printed", pc)
+// hasLeft says that a function is on the stack, and in no chain any more: it has done what it does when an
+// exception leaves it, and has called the unwinder to go on; or its last call, which a compiler may
+// make a jump, it made as a call.
+func hasLeft(s *stack, i int) bool {
+	return i > 0 && strings.HasPrefix(s.text[i-1], "_Unwind_Resume in ") || strings.HasPrefix(s.text[i], "t_jumps in ") || strings.HasPrefix(s.text[i], "t_tail in ")
+}
+
+// checkPrinted: the stack that the program printed is this one, from the first frame on that
+// they share: the program has returned from what printed it.
+func (t *truth) checkPrinted(s *stack) (wrong, missing string, isKnown bool) {
+	for _, want := range t.printed {
+		for skip, pc := range want {
+			i := slices.Index(s.pcs, pc)
+			if i < 0 || len(want)-skip < 3 {
+				continue
+			}
+			rest := want[skip:]
+			n := 0
+			for n < min(len(rest), len(s.pcs)-i) && s.pcs[i+n] == rest[n] {
+				n++
+			}
+			switch {
+			case n < 3: // threads share what they wait in, and functions that call it
+			case n == len(rest) && (n == len(s.pcs)-i || n+1 == len(s.pcs)-i && strings.HasPrefix(s.text[i+n], "runtime.clone")):
+				return "", "", true
+			case n == len(rest):
+				wrong = fmt.Sprintf("frame %d is beyond all that the program printed", i+n)
+			case n == len(s.pcs)-i:
+				missing = fmt.Sprintf("the PC %#x, which the program printed, and %d more", rest[n], len(rest)-n-1)
+			default:
+				wrong = fmt.Sprintf("frame %d is at %#x, the program printed %#x", i+n, s.pcs[i+n], rest[n])
+			}
 		}
-		at += i + 1
 	}
-	if len(want) < 3 {
-		return fmt.Sprintf("%d PCs that the program printed", len(t.printed)-len(want))
-	}
-	return ""
+	return wrong, missing, wrong+missing != ""
 }

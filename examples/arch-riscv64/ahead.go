@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package riscv64
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+)
+
+// This file finds the frame of code whose beginning is not known by what lies ahead of the PC.
+
+var (
+	errNoReturn  = errors.New("the code ahead leads to no return that shows the frame")
+	errDisagrees = errors.New("returns that the code ahead leads to show different frames")
+)
+
+// maxAhead is how much of the code is looked at.
+const maxAhead = 1 << 12
+
+// aheadRow is the row of the instruction at the offset at of code: a return that is reached from
+// it shows what the caller's stack pointer is, and where its registers are loaded from.
+func aheadRow(code []byte, at int) (row cfi.Row, err error) {
+	if code = code[:min(len(code), at+maxAhead)]; at >= len(code) {
+		return row, errNoReturn
+	}
+	f := &flow{code: code, states: make([]*state, len(code)), weak: make([]bool, len(code)), steps: 1<<12 + 64*maxAhead}
+	start := entryState()
+	start.isAhead = true
+	f.sure = append(f.sure, arrival{at, start})
+	if err := f.run(); err != nil {
+		return row, err
+	}
+	var found *state
+	for at, st := range f.states {
+		if st == nil {
+			continue
+		}
+		if in, _ := decode(code[at:]); in.effect != jumpTo || in.rs1 != ra || in.rd != zero || !st.showsFrame() {
+			continue
+		}
+		switch {
+		case found == nil:
+			found = st
+		case found.registers[sp] != st.registers[sp] || found.registers[ra] != st.registers[ra]:
+			return row, errDisagrees
+		default:
+			found = found.join(st)
+		}
+	}
+	if found == nil {
+		return row, errNoReturn
+	}
+	return found.returnRow(), nil
+}
+
+// showsFrame says of the state of a return that the caller's stack pointer and the return address are known
+// by what registers held at the PC, and memory.
+func (s *state) showsFrame() bool {
+	low, back := s.registers[sp], s.registers[ra]
+	if low.kind != atEntry || low.base != sp && low.base != fp || low.base == sp && low.off < 0 {
+		return false
+	}
+	return back == value{kind: atEntry, base: ra} || back.kind == inFrame && back.base == low.base && back.off < low.off
+}
+
+// returnRow is the row whose CFA is the stack pointer of a return.
+func (s *state) returnRow() cfi.Row {
+	low := s.registers[sp]
+	row := cfi.Row{CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(low.base), Offset: low.off}, ReturnAddress: uint64(ra)}
+	for r := range uint32(len(s.registers)) {
+		if r != ra && (!isPreserved(r) || r == zero || r == gp || r == tp) {
+			continue
+		}
+		switch v := s.registers[r]; {
+		case v == value{kind: atEntry, base: r}:
+		case v.kind == inFrame && v.base == low.base && v.off < low.off && !s.mayStoreLate(r):
+			row.Rules = append(row.Rules, saved(r, v.off-low.off))
+		default:
+			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: cfi.Rule{Kind: cfi.Undefined}})
+		}
+	}
+	return row
+}
+
+// mayStoreLate says that a register was stored by the stack pointer, in a function whose stack
+// pointer is restored from another register: it may be the prologue that saves it.
+func (s *state) mayStoreLate(r uint32) bool {
+	return s.registers[sp].base != sp && slices.ContainsFunc(s.slots, func(x slot) bool { return x.v == value{kind: atEntry, base: r} })
+}
