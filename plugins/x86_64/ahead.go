@@ -13,14 +13,14 @@ import (
 // maxAhead is how far from a PC, either way, code is read for a return.
 const maxAhead = 1 << 13
 
-// maxStraight is how many instructions from the PC on get rows.
+// maxStraight is how many instructions behind a call are read for its arguments.
 const maxStraight = 64
 
 // aheadRows reads the code ahead of an offset for a return. What the return
 // pops is where the return address is now, and what the preserved registers
-// hold there is where the caller's are now. The rows cover the instructions
-// from the offset on, up to the first that may branch or call. Reason says why
-// there are none.
+// hold there is where the caller's are now. The row covers the instruction at the
+// offset alone: another way may lead to the next one, as to the head of a loop, where more
+// registers have other values. Reason says why there is none.
 func aheadRows(r *sdk.CodeRange, at int) (rows []cfi.Row, reason string) {
 	var list rowList
 	if !r.Exact {
@@ -44,29 +44,17 @@ func aheadRows(r *sdk.CodeRange, at int) (rows []cfi.Row, reason string) {
 	if reason != "" {
 		return nil, reason
 	}
-	s, known := v.state()
-	for n := 0; n < maxStraight && at < len(r.Code); n++ {
-		e, ok := readEffect(r.Code[at:])
-		if !ok {
-			break
-		}
-		next := at + int(e.length)
-		if n > 0 || known && e.kind == effectCall {
-			v = s.view(&searchOrder, e.kind == effectCall)
-		}
-		if v.cfa.Kind == cfi.NoCFA {
-			break
-		}
-		list.add(r.Start+uint64(at), r.Start+uint64(next), v.cfa, v.rules)
-		if !known || e.kind >= effectCall || e.kind == effectAlign {
-			break
-		}
-		s.apply(&e, 0, false)
-		at = next
+	e, ok := readEffect(r.Code[at:])
+	if !ok {
+		return nil, "there is no instruction at the PC"
 	}
-	if list.rows == nil {
+	if s, known := v.state(); known && e.kind == effectCall {
+		v = s.view(&searchOrder, true)
+	}
+	if v.cfa.Kind == cfi.NoCFA {
 		return nil, "what the frame is found by may change in the call"
 	}
+	list.add(r.Start+uint64(at), r.Start+uint64(at)+uint64(e.length), v.cfa, v.rules)
 	return list.rows, ""
 }
 

@@ -22,14 +22,14 @@ const fetchPackages = `set -eu
 cd "$1"
 mkdir -p lists/partial cache/archives/partial deb
 : >status
-arm64() {
-	apt-get -q -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o Dir::State::lists="$1/lists" -o Dir::Cache="$1/cache" \
-		-o Dir::State::status="$1/status" -o Acquire::Languages=none -o Debug::NoLocking=1 "${@:2}"
+foreign() {
+	apt-get -q -o APT::Architecture=arm64 -o APT::Architectures::=arm64 -o APT::Architectures::=amd64 -o Dir::State::lists="$1/lists" -o Dir::Cache="$1/cache" \
+		-o APT::Sandbox::User= -o Dir::State::status="$1/status" -o Acquire::Languages=none -o Debug::NoLocking=1 "${@:2}"
 }
-arm64 "$1" update
+foreign "$1" update
 cd deb
-arm64 "$1" download libstd-rust-dev:arm64 libstd-rust-1.63:arm64 musl-dev:arm64 musl:arm64
-apt-get -q download rustc libstd-rust-1.63
+foreign "$1" download libstd-rust-dev:arm64 libstd-rust-1.63:arm64 musl-dev:arm64 musl:arm64
+foreign "$1" download rustc:amd64 libstd-rust-1.63:amd64
 cd ..
 for f in deb/*_arm64.deb; do dpkg -x "$f" arm64; done
 for f in deb/*_amd64.deb; do dpkg -x "$f" native; done

@@ -179,7 +179,11 @@ func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown b
 		wrong, missing = t.checkChain(chain, s)
 		return wrong, missing, true
 	}
-	return t.checkPrinted(s)
+	wrong, missing, isKnown = t.checkPrinted(s)
+	if !isKnown && s.isCrashed && len(t.printed) > 0 {
+		return "", fmt.Sprintf("all %d PCs that the program printed", len(t.printed[0])), true
+	}
+	return wrong, missing, isKnown
 }
 
 // checkChain: the program's own functions are those of the chain, in order, and the frame
