@@ -4,9 +4,9 @@
 // of their cores, and of snapshots that gdb took of them, with gdb's: thread by thread, PC by
 // PC. The programs know the truth: they keep a chain of the calls that they are in, or print
 // their stack. Each difference is of a class that it decides; one of no class is a failure, and
-// so is a frame that is wrong.
+// so are a frame that is wrong and a function that is missing.
 //
-//	go run ./machines [-all] [-run REGEXP] [-v] [-keep DIR]
+//	go run ./machines [-all] [-run REGEXP] [-v] [-keep DIR] [-j N]
 package main
 
 import (
