@@ -33,7 +33,7 @@ func newCodeReader(o *Object) RowSource { return codeReader{o} }
 
 func (s codeReader) Row(ctx context.Context, at *Lookup) (*Row, error) {
 	o := s.object
-	if row := o.rowRead(at.Address); row != nil {
+	if row := o.rowRead(at.Address); row != nil && (at.IsExact || !o.isBehindFunction(at.PC, at.Address)) {
 		return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: true}, nil
 	}
 	rules, err := o.readFunction(ctx, at.PC, at.Address, at.IsExact, at.Bounds)
@@ -119,10 +119,14 @@ func (f *readFunction) memorySize() int {
 
 // boundsToRead are the bounds of the function at a lookup, as far as a symbol has
 // them. rules are the answer already where the return address is the first byte of
-// a trampoline: no call of that function pushed it.
+// a trampoline: no call of the function before pushed it.
 func (o *Object) boundsToRead(ctx context.Context, pc, lookup uint64, isExact bool) (b Bounds, rules *sdk.FrameRules, err error) {
-	if s, ok := o.symbolAt(pc); ok && !isExact && s.Start == pc && s.End > s.Start {
-		rules, err := o.readFunction(ctx, pc, pc, true, Bounds{s.Start, s.End, true, s.Name})
+	if !isExact && o.isBehindFunction(pc, lookup) {
+		first := Bounds{}
+		if s, ok := o.symbolAt(pc); ok && s.Start == pc && s.End > s.Start {
+			first = Bounds{s.Start, s.End, true, s.Name}
+		}
+		rules, err := o.readFunction(ctx, pc, pc, true, first)
 		if err != nil || rules.Trampoline {
 			return b, rules, err
 		}
@@ -131,6 +135,16 @@ func (o *Object) boundsToRead(ctx context.Context, pc, lookup uint64, isExact bo
 		b = Bounds{s.Start, s.End, true, s.Name}
 	}
 	return b, nil, nil
+}
+
+// isBehindFunction says whether a symbol begins at an address, or that of the code before ends
+// there: musl's trampolines have symbols without a size.
+func (o *Object) isBehindFunction(pc, lookup uint64) bool {
+	if s, ok := o.symbolAt(pc); ok && s.Start == pc && s.End > s.Start {
+		return true
+	}
+	s, ok := o.symbolAt(lookup)
+	return ok && s.End == pc
 }
 
 // readFunction asks the plugin for rows of the function at pc.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,19 +134,19 @@ func (w *work) judge(p *program, kind string, ours, ofCore, gdb map[string]*stac
 		}
 		if d.isFailure() {
 			w.failures = append(w.failures, d.String())
-		} else if *verbose && class != "" {
+		} else if class != "" && (*verbose || d.guessed+d.missing != "") {
 			fmt.Printf("%s: %s\n", class, d)
 		}
 	}
 }
 
 // alike is the stack of another run, whose threads have other numbers: the one that has most
-// frames in common.
+// frames in common, from either end.
 func alike(gdb map[string]*stack, a *stack) (best *stack) {
 	most := 0
 	for _, b := range gdb {
 		d := difference{ours: a, gdb: b}
-		if n := d.common(); n > most {
+		if n := max(d.common(), d.commonEnd()); n > most {
 			best, most = b, n
 		}
 	}
@@ -200,10 +201,11 @@ func (d *difference) common() (n int) {
 	return n
 }
 
-// isFailure: what is wrong is one where it is marked as a guess, too.
+// isFailure: what is wrong is one where it is marked as a guess, too, unless nothing can be known.
 func (d *difference) isFailure() bool {
-	isShort := d.core != nil && d.isCoreProved && strings.HasPrefix(d.class(), "snapshot:")
-	return d.wrong+d.guessed != "" || strings.HasPrefix(d.class(), "?") || d.missing != "" && !d.mayMiss() && !isShort
+	class := d.class()
+	isShort := class == systemStack || d.core != nil && d.isCoreProved && strings.HasPrefix(class, "snapshot:")
+	return d.wrong != "" || d.guessed != "" && class != overwritten || strings.HasPrefix(class, "?") || d.missing != "" && !d.mayMiss() && !isShort
 }
 
 // isProved says that the program itself says that the stack is right, and all of it is there.
@@ -260,6 +262,14 @@ func (d *difference) class() string {
 
 func isGuess(found string) bool { return found == "scan" || found == "frame-pointer" }
 
+// Two classes have frames that are wrong or missing.
+const (
+	// clang saves no return address in a function before it calls one that never returns, if nothing asks for
+	// call frame information: it is nowhere. gdb finds the same frame again.
+	overwritten = "no call frame information: the call of abort has overwritten the only return address; what follows is a guess"
+	systemStack = "Go: the goroutine that called runtime.systemstack is missing"
+)
+
 // classes are the reasons that are known: the first that holds. Each says what differs and, by
 // what is not gdb, that we are right.
 var classes = []struct {
@@ -270,8 +280,9 @@ var classes = []struct {
 		i := slices.IndexFunc(d.ours.text, func(text string) bool { return !strings.Contains(text, " in ") })
 		return i >= 0 && n == i+1 && len(d.ours.pcs) > n && isGuess(d.ours.found[n]) && d.isProved()
 	}},
-	{"signed addresses: a thread of a run without gdb stands elsewhere in the loop that it waits in", func(d *difference, n int) bool {
-		return d.program.signed && d.program.way == "threads" && d.kind == "core" && d.isProved() && d.commonEnd() >= 2
+	{"signed addresses: a run without gdb has a thread elsewhere in its loop, or another stack address to jump to", func(d *difference, n int) bool {
+		isOther := d.program.way == "threads" || d.program.way == "stackcall" && n == 0
+		return d.program.signed && isOther && d.kind == "core" && d.isProved() && (d.commonEnd() >= 2 || d.program.way == "stackcall")
 	}},
 	{"Go: gdb ends at a function that is marked as the first of a stack", func(d *difference, n int) bool {
 		return d.isGo() && d.isPrefix(n) && d.gdb.stopped == "outermost" && (d.isProved() || n+1 == len(d.ours.pcs) && d.function(n) == "runtime.clone" && d.function(n-1) == "runtime.mstart")
@@ -283,15 +294,24 @@ var classes = []struct {
 		return d.isGo() && n == len(d.ours.pcs) && slices.Contains([]string{"runtime.mcall", "runtime.systemstack", "runtime.morestack"}, d.function(n-1)) && strings.HasPrefix(d.ours.stopped, "outermost: a stack begins")
 	}},
 	{"snapshot: gdb kept no memory behind its last frame; in the core we go on", func(d *difference, n int) bool {
-		return d.isPrefix(n) && len(d.ours.pcs) == n+1 && d.isCoreProved && len(d.core.pcs) > n+1 && slices.Equal(d.core.pcs[:n+1], d.ours.pcs)
+		size := len(d.ours.pcs)
+		return d.isPrefix(n) && d.isCoreProved && len(d.core.pcs) > size && slices.Equal(d.core.pcs[:size], d.ours.pcs)
+	}},
+	{overwritten, func(d *difference, n int) bool {
+		return d.isPrefix(n) && strings.HasPrefix(d.gdb.stopped, "previous frame identical") && n > 1 && d.function(n-2) == "abort" && isGuess(d.ours.found[n])
+	}},
+	{systemStack, func(d *difference, n int) bool {
+		core := cmp.Or(d.core, d.ours)
+		return d.isGo() && d.isPrefix(n) && d.gdb.stopped == "outermost" && strings.HasPrefix(core.stopped, "outermost: a stack begins in runtime.systemstack") &&
+			slices.Equal(core.pcs[:len(d.ours.pcs)], d.ours.pcs)
 	}},
 	{"gdb ends in code that has no call frame information; behind it a thread begins, by that of its own", func(d *difference, n int) bool {
 		return d.isPrefix(n) && len(d.ours.pcs) == n+1 && d.gdb.stopped == "outermost" && d.ours.found[n] == "frame-pointer" &&
 			strings.HasPrefix(d.ours.stopped, "outermost: the return address is undefined") && d.isProved()
 	}},
-	{"gdb ends in a function of a library that has no call frame information", func(d *difference, n int) bool {
-		return n > 0 && n < len(d.ours.pcs) && len(d.gdb.pcs) == n && !strings.HasPrefix(d.function(n-1), "t_") && d.function(n-1) != "main" && d.isProved() &&
-			(d.program.isMusl() || d.program.machine == riscv64)
+	{"gdb ends, or goes wrong, in a function of a library that has no call frame information", func(d *difference, n int) bool {
+		isLibrary := n > 0 && n < len(d.ours.pcs) && !ownName.MatchString(d.function(n-1)) && d.function(n-1) != "main"
+		return isLibrary && d.isProved() && (d.program.isMusl() || d.program.machine == riscv64 && len(d.gdb.pcs) == n)
 	}},
 	{"musl: gdb takes a word for the caller of the function that calls main, and never returns", func(d *difference, n int) bool {
 		return d.program.isMusl() && n == len(d.ours.pcs) && n > 1 && d.function(n-2) == "main" && d.isProved()

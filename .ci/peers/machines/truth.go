@@ -104,7 +104,9 @@ func printedStacks(output string) (list [][]uint64) {
 		var stack []uint64
 		for _, m := range printedPC.FindAllStringSubmatch(block, -1) {
 			pc, _ := strconv.ParseUint(m[1]+m[2], 0, 64)
-			stack = append(stack, pc) // inlined calls have none
+			if pc != 0 { // Rust prints one behind the first function of a thread
+				stack = append(stack, pc) // inlined calls have none
+			}
 		}
 		if len(stack) > 0 {
 			list = append(list, stack)
