@@ -28,7 +28,6 @@ type build struct {
 	name     string
 	flags    []string
 	signed   bool // return addresses, on a processor that signs
-	root     string
 }
 
 // A program is a build that ends in a way.

@@ -27,7 +27,7 @@ const patience = "25"
 
 // built makes the program of a build once.
 func (w *work) built(b *build) (exe string, err error) {
-	make, _ := w.builds.LoadOrStore(b.key(), sync.OnceValues(func() (string, error) {
+	once, _ := w.builds.LoadOrStore(b.key(), sync.OnceValues(func() (string, error) {
 		dir := filepath.Join(w.dir, strings.NewReplacer(" ", "-", ",", "").Replace(b.key()))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", err
@@ -41,7 +41,7 @@ func (w *work) built(b *build) (exe string, err error) {
 		exe := filepath.Join(dir, "program")
 		return exe, w.hideDebug(b, exe)
 	}))
-	return make.(func() (string, error))()
+	return once.(func() (string, error))()
 }
 
 // mostFrames bounds gdb's stacks, which do not end where it takes a jump to 0 for a function
@@ -209,7 +209,7 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 	go func() { done <- cmd.Wait() }()
 	defer func() {
 		_ = cmd.Process.Kill()
-		<-done
+		<-done //nolint:errcheck // the process was killed
 		_ = os.Remove(socket)
 	}()
 	for range 600 {
