@@ -313,6 +313,13 @@ var classes = []struct {
 		isLibrary := n > 0 && n < len(d.ours.pcs) && !ownName.MatchString(d.function(n-1)) && d.function(n-1) != "main"
 		return isLibrary && d.isProved() && (d.program.isMusl() || d.program.machine == riscv64 && len(d.gdb.pcs) == n)
 	}},
+	{"Rust: gdb finds main again and again, which has no call frame information; behind it we end at _start by that of the C library", func(d *difference, n int) bool {
+		if d.program.language != "Rust" || n < 1 || n >= min(len(d.ours.pcs), len(d.gdb.pcs)) || d.function(n-1) != "main" {
+			return false
+		}
+		isAgain := !slices.ContainsFunc(d.gdb.pcs[n:], func(pc uint64) bool { return pc != d.ours.pcs[n-1] })
+		return isAgain && d.function(len(d.ours.pcs)-1) == "_start" && !slices.ContainsFunc(d.ours.found, isGuess)
+	}},
 	{"musl: gdb takes a word for the caller of the function that calls main, and never returns", func(d *difference, n int) bool {
 		return d.program.isMusl() && n == len(d.ours.pcs) && n > 1 && d.function(n-2) == "main" && d.isProved()
 	}},
