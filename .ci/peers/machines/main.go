@@ -167,7 +167,7 @@ func (w *work) report() error {
 		fmt.Printf("%6d %s\n", w.classes[name], name)
 	}
 	if n := w.again.Load(); n > 0 {
-		fmt.Printf("%6d runs were given up, because qemu hung under gdb, and made again\n", n)
+		fmt.Printf("%6d runs were given up, because gdb saw no stacks, and made again\n", n)
 	}
 	slices.Sort(w.failures)
 	for _, f := range w.failures {

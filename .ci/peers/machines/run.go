@@ -181,7 +181,7 @@ func (w *work) runAlone(p *program, dir, cpu string) (*end, error) {
 // comes that ends it, which is then let through.
 func (w *work) runUnderGDB(p *program, dir string) (e *end, err error) {
 	for range tries {
-		if e, err = w.tryUnderGDB(p, dir); !errors.Is(err, errHangs) {
+		if e, err = w.tryUnderGDB(p, dir); !errors.Is(err, errNoStacks) {
 			return e, err
 		}
 		w.again.Add(1)
@@ -189,11 +189,11 @@ func (w *work) runUnderGDB(p *program, dir string) (e *end, err error) {
 	return e, err
 }
 
-// tries is how often a program is run where it and gdb wait for each other for ever, as
-// qemu's threads do now and then when they start.
+// tries is how often a program is run where gdb sees no stacks: now and then qemu and gdb wait for each
+// other when threads start, or a program of Go ends while gdb looks at it.
 const tries = 3
 
-var errHangs = errors.New("qemu hangs under gdb")
+var errNoStacks = errors.New("gdb saw no stacks")
 
 func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 	exe, err := w.built(p.build)
@@ -251,9 +251,7 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 		}
 	}
 	if len(e.gdb) == 0 {
-		if strings.Contains(string(out), "Remote connection closed") || output.Len() == 0 && gdb.ProcessState.ExitCode() != 0 {
-			err = errHangs
-		}
+		err = errors.Join(errNoStacks, err)
 		return nil, fmt.Errorf("gdb: %w\n%s%s", err, clip(string(out)), clip(output.String()))
 	}
 	select {
