@@ -113,6 +113,7 @@ type Engine struct {
 	library *code.Library
 	shared  *walk.Shared
 	program *disassembler.Program // of Options.Disassembler; nil: none
+	isView  bool                  // what it shares is another engine's: see With
 
 	mu      sync.Mutex
 	targets map[*Target]struct{}
@@ -120,11 +121,8 @@ type Engine struct {
 
 // New makes an engine. It starts no plugin.
 func New(options Options) (*Engine, error) {
-	if options.MaxFrames < 0 {
-		return nil, fmt.Errorf("MaxFrames is %d, expected 0 or more", options.MaxFrames)
-	}
-	if options.MaxFrames == 0 {
-		options.MaxFrames = DefaultMaxFrames
+	if err := options.complete(); err != nil {
+		return nil, err
 	}
 	m, err := plugin.NewManager(options.Plugins)
 	if err != nil {
@@ -143,6 +141,33 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
+// complete checks options and fills in defaults.
+func (o *Options) complete() error {
+	switch {
+	case o.MaxFrames < 0:
+		return fmt.Errorf("MaxFrames is %d, expected 0 or more", o.MaxFrames)
+	case o.MaxFrames == 0:
+		o.MaxFrames = DefaultMaxFrames
+	}
+	return nil
+}
+
+// With is an engine with other options that shares with e what e has found out about code
+// objects, the files that are open, and the plugins: it costs nothing to make, and a
+// process that answers many kinds of questions keeps one engine and asks each by another
+// view of it. Plugins, Disassembler and CacheBytes of the options are e's. Close of it
+// closes its targets alone, and goes before that of e.
+func (e *Engine) With(options Options) (*Engine, error) {
+	if err := options.complete(); err != nil {
+		return nil, err
+	}
+	options.Plugins, options.Disassembler, options.CacheBytes = e.options.Plugins, e.options.Disassembler, e.options.CacheBytes
+	return &Engine{
+		options: options, plugins: e.plugins, store: e.store, library: e.library, shared: walk.NewShared(e.library, options.walks()),
+		program: e.program, isView: true, targets: map[*Target]struct{}{},
+	}, nil
+}
+
 // walks are the options of walks.
 func (o *Options) walks() walk.Options {
 	return walk.Options{
@@ -151,7 +176,8 @@ func (o *Options) walks() walk.Options {
 	}
 }
 
-// Close closes the targets that are still open and ends the plugins.
+// Close closes the targets that are still open and ends the plugins, which those of a
+// view (With) are not.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	open := make([]*Target, 0, len(e.targets))
@@ -163,8 +189,10 @@ func (e *Engine) Close() error {
 	for _, t := range open {
 		errs = append(errs, t.Close())
 	}
-	e.library.Close()
-	e.plugins.Close()
+	if !e.isView {
+		e.library.Close()
+		e.plugins.Close()
+	}
 	return errors.Join(errs...)
 }
 
@@ -321,12 +349,12 @@ func (e *Engine) finderOf(state target.Target) object.Finder {
 }
 
 // Attach walks a target that the caller made. Close closes it.
-func (e *Engine) Attach(state target.Target) *Target {
-	t := &Target{Process: e.shared.NewProcess(state, e.finderOf(state)), engine: e}
-	t.sources = sync.OnceValue(func() *source.Files {
-		finder := e.finderOf(state)
-		return source.New(&finder)
-	})
+func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.finderOf(state)) }
+
+// attach is Attach for a target whose files a finder finds.
+func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
+	t := &Target{Process: e.shared.NewProcess(state, finder), engine: e}
+	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
 	e.mu.Lock()
 	e.targets[t] = struct{}{}
 	e.mu.Unlock()

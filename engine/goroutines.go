@@ -14,7 +14,7 @@ import (
 // the target say so. The target must stay open as long as the answer is used; code
 // objects are shared by both.
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
-	with := t.engine.Attach(goroutine.Of(ctx, t.Process))
+	with := t.engine.attach(goroutine.Of(ctx, t.Process), t.engine.finderOf(t.State()))
 	with.input = t.input
 	return with
 }

@@ -267,3 +267,43 @@ func benchTargets(b *testing.B, open func() *Target) {
 	b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/200, "B/target")
 }
+
+// TestViewsShareCodeObjects walks a core by an engine and by views of it with other options:
+// each does as its options say, code objects are read once, and what a view closes is its
+// own.
+func TestViewsShareCodeObjects(t *testing.T) {
+	e := newX86Engine(t, Options{})
+	first, err := e.Open(crashCore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := texts(first)
+	_, read := e.Library().Uses()
+	view, err := e.With(Options{NoInlines: true, CacheBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := view.Open(crashCore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := range short.Stacks(t.Context()) {
+		for i := range s.Frames {
+			if len(s.Frames[i].Symbols) > 1 {
+				t.Errorf("thread %s, frame %d has inlined calls", s.Thread.ID, i)
+			}
+		}
+	}
+	if _, again := e.Library().Uses(); again != read {
+		t.Errorf("%d code objects were read, expected the %d of before", again, read)
+	}
+	if err := view.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, texts(first)); diff != "" {
+		t.Errorf("after a view was closed: %s", diff)
+	}
+	if _, err := e.With(Options{MaxFrames: -1}); err == nil {
+		t.Error("a view with -1 frames")
+	}
+}

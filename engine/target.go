@@ -127,3 +127,9 @@ func (t *Target) AppendSymbols(ctx context.Context, dst [][]symbol.Frame, addres
 	}
 	return dst
 }
+
+// InputProblems are what went wrong with what the target came in, as it was unpacked.
+func (t *Target) InputProblems() []string { return t.input.problems }
+
+// SetInputProblems says them of a target that was attached.
+func (t *Target) SetInputProblems(problems []string) { t.input.problems = problems }

@@ -19,6 +19,9 @@ type Companion struct {
 // Suffix is what stands behind the name that it shares with the code object.
 func (c *Companion) Suffix() string { return c.suffix }
 
+// Name is what the file is called in what is said of it.
+func (c *Companion) Name() string { return c.object.Name() }
+
 // Data is the file's bytes. They are valid as long as the code object.
 func (c *Companion) Data() []byte { return c.object.Data() }
 
@@ -70,7 +73,7 @@ func (o *Object) openBeside(suffix string) (*object.Object, error) {
 	}
 	path := o.File.Path()
 	name, ok := object.Beside(path, suffix)
-	if path == "" || !ok || o.File.Name() != path { // what is inside a file has nothing beside it
+	if path == "" || finder.Owner != nil || !ok || o.File.Name() != path { // what is inside a file has nothing beside it; an owner gives what is beside one
 		return nil, fs.ErrNotExist
 	}
 	return finder.OpenBeside(name)

@@ -40,6 +40,8 @@ type Library struct {
 	mu       sync.Mutex
 	machines map[string]*Machine
 	objects  map[objectKey]*Object
+	hits     uint64             // objects that were asked for and there
+	news     uint64             // and those that were made
 	numbered map[uint64]*Object // by number, while they are open
 	noNames  atomic.Bool        // see ExpectNoNames
 }
@@ -136,11 +138,16 @@ func (l *Library) object(m *target.Module, load *Loading) *Object {
 	key := objectKey{m.Object, m.Arch, cmp.Or(m.Processor, load.Processor), m.Path, ""}
 	if load.Finder != nil {
 		key.folders = strings.Join(append([]string{load.Finder.Sysroot}, load.Finder.Folders...), "\x00")
+		if load.Finder.Owner != nil {
+			key.folders += "\x00" + load.Finder.Owner.Key(m.Object)
+		}
 	}
 	if o := l.objects[key]; o != nil {
+		l.hits++
 		o.users++
 		return o
 	}
+	l.news++
 	o := l.newObject(m, load)
 	o.key, l.objects[key] = key, o
 	return o
@@ -213,6 +220,14 @@ func (l *Library) forget(o *Object) {
 
 // Bytes is about how much memory the code objects keep.
 func (l *Library) Bytes() uint64 { return uint64(max(l.bytes.Load(), 0)) }
+
+// Uses are how many code objects, of those that targets share, were asked for and there, and
+// how many were made anew.
+func (l *Library) Uses() (hits, news uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hits, l.news
+}
 
 // RowMisses is how many look-ups of rows the cache that all objects share did not
 // answer.

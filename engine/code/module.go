@@ -252,13 +252,10 @@ func (o *Object) glance() DebugInfo {
 			o.glanced = DebugInfoFound
 			return
 		}
-		finder := o.finder
-		finder.Remote, finder.Symbols = nil, nil
-		found := finder.FindDebug(o.File)
-		o.glanced = o.withoutDebugInfo(&found)
-		if found.Object != nil {
+		has, tried := o.finder.GlanceDebug(o.File)
+		o.glanced = o.withoutDebugInfo(&object.Found{Tried: tried})
+		if has {
 			o.glanced = DebugInfoFound
-			_ = found.Object.Close()
 		}
 	})
 	return o.glanced

@@ -487,3 +487,20 @@ func (o *Object) FunctionAt(ctx context.Context, address uint64) *sdk.Function {
 
 // isCFA says whether a row has a rule for the CFA.
 func isCFA(row *cfi.Row) bool { return row.CFA.Kind != cfi.NoCFA }
+
+// FindDebug looks for the separate debug file of the object where it is looked for when
+// names are asked for. The caller closes what is found.
+func (o *Object) FindDebug() object.Found {
+	if o.File == nil {
+		return object.Found{}
+	}
+	return o.finder.FindDebug(o.File)
+}
+
+// GlanceDebug says whether there is one without asking anybody; see object.Finder.
+func (o *Object) GlanceDebug() (has bool, tried []object.Attempt) {
+	if o.File == nil {
+		return false, nil
+	}
+	return o.finder.GlanceDebug(o.File)
+}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -94,6 +95,8 @@ type Client struct {
 	mu       sync.Mutex
 	underway map[string]*query // by their paths in the cache
 	asked    int
+
+	hits, misses atomic.Uint64 // of the cache
 }
 
 // A server is one that is asked.
@@ -181,6 +184,7 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 	case cached:
 		err := c.protocol.Check(path, f)
 		if err == nil {
+			c.hits.Add(1)
 			c.cache.used(path)
 			return path, nil
 		}
@@ -193,9 +197,13 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 	if err := c.mayAsk(); err != nil {
 		return "", append(tried, object.Attempt{Path: path, Reason: err.Error(), Kind: object.Unreadable})
 	}
+	c.misses.Add(1)
 	found, more := c.ask(f, name)
 	return found, append(tried, more...)
 }
+
+// Uses are how many files were found in the cache, and for how many servers were asked.
+func (c *Client) Uses() (hits, misses uint64) { return c.hits.Load(), c.misses.Load() }
 
 // prepare makes the cache.
 func (c *Client) prepare() error {

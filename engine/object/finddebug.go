@@ -28,6 +28,9 @@ const DebugDir = "/usr/lib/debug"
 // A file is taken when its build ID is that of the object, or, where one of
 // them has none, when its CRC-32 is that of .gnu_debuglink.
 func (f *Finder) FindDebug(o *Object) Found {
+	if f.Owner != nil {
+		return f.Owner.FindDebug(o)
+	}
 	s := debugSearch{search: search{store: f.Store}, of: o, id: o.debugID()}
 	s.link, s.crc, s.linked = o.DebugLink()
 	if len(s.id) == 0 && !s.linked {
@@ -122,7 +125,7 @@ func (f *Finder) flatPlaces(name string) (list []place) {
 func (s *debugSearch) files() []string {
 	m := s.of.mapping
 	switch {
-	case m == nil:
+	case m == nil, m.isElsewhere:
 		return nil
 	case m.resolved == "" || m.resolved == m.path:
 		return []string{m.path}

@@ -49,6 +49,9 @@ type Finder struct {
 	// Symbols are stores of symbol files and code, Breakpad's and Microsoft's: they are
 	// asked after Remote, and for what has another identifier; nil: there are none.
 	Symbols Remote
+	// Owner has the files of a target of another machine, and is asked for separate debug
+	// files in the place of this machine's folders; nil: the target is of this machine.
+	Owner Owner
 
 	folders   map[string]*folderIndex      // under foldersMu
 	rightCase map[string]map[string]string // likewise; see namesIn
@@ -302,6 +305,9 @@ func (f *Finder) OpenBeside(name string) (*Object, error) {
 		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
 			return f.Store.open(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
 		}
+	}
+	if f.Owner != nil { // the path may be one of another machine, and names no file of this one
+		return f.Store.open(f.rootPlace(name), f.Formats)
 	}
 	return f.Store.open(hostPlace(name), f.Formats)
 }

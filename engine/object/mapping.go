@@ -25,6 +25,8 @@ type Mapping struct {
 	resolved string // path without symbolic links; "" when it was not asked for or is not known
 	data     []byte
 	id       identity
+	// isElsewhere says that path is one of another machine: nothing here is beside it.
+	isElsewhere bool
 
 	mu     sync.Mutex
 	closed bool

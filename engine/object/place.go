@@ -9,6 +9,7 @@ type place struct {
 	name  string // its path beneath root
 	entry string // the name of the code object in the file; "" for the file itself
 	guess bool   // nothing says that a file of this name is there for the target
+	as    string // the path that it is called by instead; "": file
 }
 
 // hostPlace is a path as the user gave it.
@@ -31,6 +32,13 @@ func (p *place) identify() (identity, error) {
 }
 
 func (p *place) mapFile() (*Mapping, error) {
+	if p.as != "" {
+		m, err := mapPath(p.file, false)
+		if err == nil {
+			m.path, m.isElsewhere = p.as, true
+		}
+		return m, err
+	}
 	if p.root == "" {
 		return mapPath(p.file, true)
 	}

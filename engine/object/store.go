@@ -4,6 +4,7 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -144,7 +145,7 @@ func (s *Store) open(p place, formats Formats) (*Object, error) {
 }
 
 func (p *place) key(id identity, formats Formats) fileKey {
-	return fileKey{id, p.file, p.entry, formats != nil}
+	return fileKey{id, cmp.Or(p.as, p.file), p.entry, formats != nil}
 }
 
 // file finds an open object, and adds a use of it. The error says why the file is

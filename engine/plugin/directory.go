@@ -52,8 +52,8 @@ func newDirectory() (*directory, error) {
 	})
 	var errs []error
 	for _, base := range directoryBases() {
-		if len(base) > maxSocketBase {
-			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, maxSocketBase))
+		if len(base) > MaxSocketBase {
+			errs = append(errs, fmt.Errorf("%s: longer than %d bytes, too long for Unix sockets inside", base, MaxSocketBase))
 			continue
 		}
 		d, err := newDirectoryIn(base)

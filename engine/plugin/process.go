@@ -28,10 +28,10 @@ const (
 	// maxMessage bounds one message from a plugin, in bytes, before anything of
 	// it is decoded. Large answers come as streams of smaller ones.
 	maxMessage = 64 << 20
-	// maxSocketBase is how long the path of a directory may be in which a
+	// MaxSocketBase is how long the path of a directory may be in which a
 	// private one is made: the address of a Unix socket has 107 bytes, and
 	// go-plugin's names inside take up to 59.
-	maxSocketBase = 48
+	MaxSocketBase = 48
 	// pipeGrace is how long the output of a dead process is still read, where
 	// someone else holds its pipes open.
 	pipeGrace = time.Second

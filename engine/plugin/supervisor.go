@@ -70,6 +70,7 @@ type supervisor struct {
 	history    []string // of the failures that inARow and unhealthy count
 	givenUp    *Failure
 	generation uint64
+	failures   uint64
 	calls      map[string]int // under way in current
 	killing    string         // why current is being killed by us; "": it is not
 }
@@ -367,6 +368,7 @@ func (s *supervisor) failed(p *process, what string, counts int) {
 		}
 		p.isBlamed = true
 	}
+	s.failures++
 	s.inARow += counts
 	s.unhealthy += counts
 	s.history = append(s.history, what)

@@ -480,7 +480,7 @@ func processState(t *testing.T, pid int) string {
 }
 
 func TestLongTemporaryDirectoryIsNotUsedForSockets(t *testing.T) {
-	long := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketBase))
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", MaxSocketBase))
 	if err := os.Mkdir(long, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownFiles is what a process may do in a folder that is its own.
+const ownFiles = ownSockets | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
+	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER
+
+// Exec confines this process and executes a file of the given path in its place, so it
+// returns only with an error. The descriptors that are not closed by an exec stay open.
+// withMissing makes the arguments, from a list of what this system lacks to confine a
+// process by.
+func (c *Confinement) Exec(path string, withMissing func(missing []string) []string, env []string) error {
+	runtime.LockOSThread() // what confines a thread reaches what it executes
+	var missing []string
+	note := func(what string, err error) {
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", what, err))
+		}
+	}
+	for _, l := range c.limits() {
+		note("rlimit "+l.name, l.apply())
+	}
+	note("capabilities", dropCapabilities())
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no_new_privs: %w", err)
+	}
+	missing = append(missing, applyLandlock(c.paths(), "", false)...)
+	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, withMissing(missing), env))
+}
+
+// limits are the rlimits of the process. Its plugins have lower ones.
+func (c *Confinement) limits() []resourceLimit {
+	return []resourceLimit{
+		{"CORE", unix.RLIMIT_CORE, 0}, // a core would hold what strangers sent
+		{"FSIZE", unix.RLIMIT_FSIZE, c.FileSize},
+		{"NOFILE", unix.RLIMIT_NOFILE, c.Files},
+		{"MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
+		{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
+		{"RTPRIO", unix.RLIMIT_RTPRIO, 0},
+		{"NICE", unix.RLIMIT_NICE, 0},
+		{"DATA", unix.RLIMIT_DATA, c.Memory},
+	}
+}
+
+// paths are what Landlock opens. Of /proc it needs what its plugins have used of the
+// processors; other processes' memory stays closed, because they are outside its domain.
+func (c *Confinement) paths() []pathRule {
+	rules := []pathRule{{"/proc", readTree}}
+	for _, list := range []struct {
+		paths  []string
+		rights uint64
+	}{{c.Read, readTree}, {c.Execute, executeFile | readTree}, {c.Write, ownFiles}} {
+		for _, path := range list.paths {
+			rules = append(rules, pathRule{path, list.rights})
+			if list.rights&executeFile == executeFile {
+				needed, _ := pathsOf(path) // where it is no executable, its exec says so
+				rules = append(rules, needed...)
+			}
+		}
+	}
+	return rules
+}
