@@ -45,7 +45,7 @@ type profileFlags struct {
 const defaultJoinWindow = 10 * time.Millisecond
 
 // profileFormats are the values of --format.
-var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "json"}
+var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "html", "json"}
 
 func newProfile(g *globals) *cobra.Command {
 	f := &profileFlags{globals: g, names: true, roots: map[int]string{}}
@@ -54,8 +54,8 @@ func newProfile(g *globals) *cobra.Command {
 		Short: "Make a profile of what perf recorded, or of a living process",
 		Long: `Walk the stacks of all samples of a recording, and write the profile: as text,
 for pprof, for OpenTelemetry (otlp), as folded stacks for flame graphs, for
-speedscope, for Firefox Profiler, or as JSON with every sample. Record the stacks
-with
+speedscope, for Firefox Profiler, as a page with flame graphs (html), or as JSON with
+every sample. Record the stacks with
 
   perf record -e cpu-clock --call-graph dwarf,16384 -- PROGRAM
 
@@ -293,6 +293,8 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 			return r.WriteSpeedscope(w)
 		case "firefox":
 			return r.WriteFirefox(w)
+		case "html":
+			return r.WritePage(w)
 		case "json":
 			return r.WriteJSON(w)
 		case "folded":

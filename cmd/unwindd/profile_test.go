@@ -444,7 +444,7 @@ func TestProfileRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{wordsRecording, wordsRecording, "--gpu-samples", gpuSamples}, exitUsage, "accepts 1 arg"},
 		{[]string{"--gpu-samples", wordsRecording}, exitInput, wordsRecording + ": not a file of samples of accelerators: as rocprofv3: offset 0x0: "},
 		{[]string{wordsRecording, "--gpu-samples", "nothing"}, exitInput, "nothing"},
-		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text or pprof or otlp or folded or speedscope or firefox or json"},
+		{[]string{wordsRecording, "--format", "svg"}, exitUsage, "--format svg: expected text or pprof or otlp or folded or speedscope or firefox or html or json"},
 		{[]string{wordsRecording, "-j", "-1"}, exitUsage, "--jobs -1"},
 		{[]string{wordsRecording, "--max-stack", "0"}, exitUsage, "--max-stack 0"},
 		{[]string{wordsRecording, "--http", "localhost"}, exitUsage, "--http localhost: expected HOST:PORT"},
@@ -474,7 +474,7 @@ func TestProfileFormatsAreCompleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "text\npprof\notlp\nfolded\nspeedscope\nfirefox\njson\n:4\n"; string(out) != want {
+	if want := "text\npprof\notlp\nfolded\nspeedscope\nfirefox\nhtml\njson\n:4\n"; string(out) != want {
 		t.Errorf("%q, expected %q", out, want)
 	}
 }

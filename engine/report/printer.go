@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 
 	"github.com/fatih/color"
@@ -109,6 +110,23 @@ type painted struct{ text string }
 // WithTabs is an argument of Printf in which tabs stay, as in a line of source or
 // one that a user wrote; everything else is escaped.
 func WithTabs(s string) any { return painted{escape.Line(s)} }
+
+// colours are what terminals take for a change of colour or weight, and nothing else.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]{0,16}m")
+
+// relayed is a line of another program's Printer, with its tabs, and with its colours
+// where color is set.
+func relayed(line string, color bool) painted {
+	if !color {
+		return painted{escape.Line(line)}
+	}
+	text, at := "", 0
+	for _, m := range colours.FindAllStringIndex(line, -1) {
+		text += escape.Line(line[at:m[0]]) + line[m[0]:m[1]]
+		at = m[1]
+	}
+	return painted{text + escape.Line(line[at:])}
+}
 
 // Format implements fmt.Formatter, for every verb.
 func (p painted) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, p.text) }

@@ -15,7 +15,7 @@ import (
 
 // A Profile is the profile of a recording, or of some of its events, as it is
 // written: WriteText, WriteJSON, WritePprof, WriteFolded, WriteSpeedscope,
-// WriteFirefox. Equal profiles give equal bytes.
+// WriteFirefox, WritePage. Equal profiles give equal bytes.
 type Profile struct {
 	// Jobs is how many goroutines make the text of samples; 0: one for each CPU. What
 	// is written does not depend on it.

@@ -223,8 +223,8 @@ func (t *profileText) names() []int32 {
 	return of
 }
 
-// top writes the functions that the event happened in.
-func (t *profileText) top(c *profileCount, a amounts) {
+// ordered are the lines that an event has, those first in which most of it happened.
+func (t *profileText) ordered(c *profileCount) []int32 {
 	list := make([]int32, 0, len(t.lines))
 	for i := range t.lines {
 		if c.cum[i] > 0 {
@@ -234,6 +234,12 @@ func (t *profileText) top(c *profileCount, a amounts) {
 	slices.SortFunc(list, func(x, y int32) int {
 		return cmp.Or(cmp.Compare(c.flat[y], c.flat[x]), cmp.Compare(c.cum[y], c.cum[x]), compareLines(&t.lines[x], &t.lines[y]))
 	})
+	return list
+}
+
+// top writes the functions that the event happened in.
+func (t *profileText) top(c *profileCount, a amounts) {
+	list := t.ordered(c)
 	width := max(len(a.text(c.total)), 4)
 	head := fmt.Sprintf("%*s    flat%%  %*s     cum%%  ", width, "flat", width, "cum")
 	if c.waves != nil {

@@ -29,6 +29,8 @@ type Browser struct {
 	answers map[int]chan json.RawMessage
 	said    []string
 	loaded  chan struct{}
+
+	choosing chan int // the input of a dialog for files that was to be opened
 }
 
 // browserMessage is a message of the protocol: a command's answer, or an event.
@@ -61,7 +63,7 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 	}
 	_ = commands.Close()
 	_ = events.Close()
-	b := &Browser{t: t, to: to, answers: map[int]chan json.RawMessage{}, loaded: make(chan struct{}, 1)}
+	b := &Browser{t: t, to: to, answers: map[int]chan json.RawMessage{}, loaded: make(chan struct{}, 1), choosing: make(chan int, 1)}
 	ended := make(chan struct{})
 	go func() {
 		b.read(from)
@@ -80,15 +82,10 @@ func Browse(t testing.TB, url string, flags ...string) *Browser {
 	b.into(&target, "Target.createTarget", map[string]any{"url": "about:blank"})
 	b.into(&target, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true})
 	b.session = target.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "DOM"} {
 		b.into(nil, domain+".enable", nil)
 	}
-	b.into(nil, "Page.navigate", map[string]any{"url": url})
-	select {
-	case <-b.loaded:
-	case <-time.After(browserPatience):
-		t.Fatalf("chromium did not load %s", url)
-	}
+	b.Go(url)
 	return b
 }
 
@@ -126,6 +123,14 @@ func (b *Browser) read(from io.Reader) {
 			select {
 			case b.loaded <- struct{}{}:
 			default:
+			}
+		case m.Method == "Page.fileChooserOpened":
+			var dialog struct{ BackendNodeID int }
+			if json.Unmarshal(m.Params, &dialog) == nil {
+				select {
+				case b.choosing <- dialog.BackendNodeID:
+				default:
+				}
 			}
 		case m.Method == "Network.requestWillBeSent", m.Method == "Runtime.exceptionThrown", m.Method == "Runtime.consoleAPICalled", m.Method == "Log.entryAdded":
 			b.said = append(b.said, m.Method+" "+string(m.Params))
@@ -188,11 +193,77 @@ func (b *Browser) Press(keys ...string) {
 		switch {
 		case key == "Enter":
 			down["text"], down["windowsVirtualKeyCode"] = "\r", 13
+		case key == "Tab":
+			down["code"], down["windowsVirtualKeyCode"] = "Tab", 9
+		case key == " ":
+			down["text"], down["code"], down["windowsVirtualKeyCode"] = " ", "Space", 32
 		case len(key) == 1:
 			down["text"] = key
 		}
 		b.into(nil, "Input.dispatchKeyEvent", down)
-		b.into(nil, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+		up := map[string]any{"type": "keyUp", "key": key}
+		if code := down["windowsVirtualKeyCode"]; code != nil {
+			up["windowsVirtualKeyCode"] = code
+		}
+		b.into(nil, "Input.dispatchKeyEvent", up)
+	}
+}
+
+// Drop drops files on what a selector finds, as a user does who drags them there.
+func (b *Browser) Drop(selector string, files ...string) {
+	b.t.Helper()
+	var at struct{ X, Y float64 }
+	b.Eval(&at, `(r => ({X: r.left + r.width / 2, Y: r.top + r.height / 2}))(document.querySelector('`+selector+`').getBoundingClientRect())`)
+	for _, kind := range []string{"dragEnter", "dragOver", "drop"} {
+		b.into(nil, "Input.dispatchDragEvent", map[string]any{
+			"type": kind, "x": at.X, "y": at.Y,
+			"data": map[string]any{"items": []any{}, "files": files, "dragOperationsMask": 1},
+		})
+	}
+}
+
+// Choose picks files in the dialog that open has the page open.
+func (b *Browser) Choose(open func(), files ...string) {
+	b.t.Helper()
+	b.into(nil, "Page.setInterceptFileChooserDialog", map[string]any{"enabled": true})
+	open()
+	select {
+	case node := <-b.choosing:
+		b.into(nil, "DOM.setFileInputFiles", map[string]any{"files": files, "backendNodeId": node})
+	case <-time.After(browserPatience):
+		b.t.Fatal("chromium: no dialog for files was opened")
+	}
+	b.into(nil, "Page.setInterceptFileChooserDialog", map[string]any{"enabled": false})
+}
+
+// Click clicks on the middle of what a selector finds.
+func (b *Browser) Click(selector string) {
+	b.t.Helper()
+	var at struct{ X, Y float64 }
+	b.Eval(&at, `(e => { e.scrollIntoView({block: 'nearest'}); const r = e.getBoundingClientRect(); return {X: r.left + r.width / 2, Y: r.top + r.height / 2}; })(document.querySelector('`+selector+`'))`)
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		b.into(nil, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1})
+	}
+}
+
+// Resize makes the window of a size, in CSS pixels.
+func (b *Browser) Resize(width, height int) {
+	b.t.Helper()
+	b.into(nil, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
+}
+
+// Go goes to an address, and returns when it was loaded.
+func (b *Browser) Go(url string) {
+	b.t.Helper()
+	select {
+	case <-b.loaded:
+	default:
+	}
+	b.into(nil, "Page.navigate", map[string]any{"url": url})
+	select {
+	case <-b.loaded:
+	case <-time.After(browserPatience):
+		b.t.Fatalf("chromium did not load %s", url)
 	}
 }
 

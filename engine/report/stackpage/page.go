@@ -8,11 +8,11 @@ package stackpage
 
 import (
 	"bufio"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"html/template"
 	"io"
+
+	"github.com/unwindd/unwindd/engine/report/look"
 )
 
 // A Kind says what a piece of a line is, for its colour.
@@ -181,17 +181,9 @@ var (
 	parts = template.Must(template.New("page").Parse(layout))
 )
 
-// policy lets a browser run the script and take the style of the page, and nothing else:
-// it loads nothing, and sends nothing (Content Security Policy Level 3).
-func policy() string {
-	return "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; base-uri 'none'; form-action 'none'"
-}
-
-// source is a hash-source of Content Security Policy.
-func source(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
+// Sources are the script and the style of every page, for the policy of one that shows
+// pages in a frame.
+func Sources() (code, styled string) { return look.Script + script, look.Style + style }
 
 // A Writer writes a page from its head to its end.
 type Writer struct {
@@ -206,7 +198,7 @@ func NewWriter(w io.Writer, head *About) *Writer {
 		*About
 		Policy string
 		Style  template.CSS
-	}{head, policy(), template.CSS(style)})
+	}{head, look.Policy(Sources()), template.CSS(look.Style + style)})
 	return p
 }
 
@@ -221,7 +213,7 @@ func (p *Writer) Close(end *End) error {
 	p.execute("end", struct {
 		*End
 		Script template.JS
-	}{end, template.JS(script)}) //nolint:gosec // it is ours
+	}{end, template.JS(look.Script + script)}) //nolint:gosec // it is ours
 	if p.err != nil {
 		return p.err
 	}

@@ -178,19 +178,6 @@
   });
   keysButton.addEventListener('click', toggleHelp);
 
-  const theme = one('#theme'), root = document.documentElement;
-  const prefersDark = matchMedia('(prefers-color-scheme: dark)');
-  const isDark = () => root.classList.contains('dark') || prefersDark.matches && !root.classList.contains('light');
-  const nameTheme = () => { theme.textContent = isDark() ? 'Light' : 'Dark'; };
-  theme.addEventListener('click', () => {
-    const next = isDark() ? 'light' : 'dark';
-    root.classList.remove('light', 'dark');
-    root.classList.add(next);
-    nameTheme();
-  });
-  prefersDark.addEventListener('change', nameTheme);
-  nameTheme();
-
   // Browsers that do not print what is closed are made to.
   const printed = [];
   addEventListener('beforeprint', () => stacks.filter((s) => !s.open).forEach((s) => { s.open = true; printed.push(s); }));

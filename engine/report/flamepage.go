@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/unwindd/unwindd/engine/report/flamepage"
+	"github.com/unwindd/unwindd/internal/escape"
+)
+
+// maxFlameCalls bounds the calls that all flame graphs of a page have: a browser takes
+// some 10 MB for so many. The lightest are left out, which the page says.
+const maxFlameCalls = 200_000
+
+// WritePage writes the profile as a page of HTML: one file that needs no other, with a
+// flame graph for every event and the functions in which most of it happened.
+func (r *Profile) WritePage(w io.Writer) error {
+	t := &profileText{Printer: NewPrinter(io.Discard), r: r}
+	t.nameLines()
+	page := &flamepage.Page{Name: escape.Text(path.Base(r.p.Path))}
+	events := len(r.Events())
+	threads := map[string]int32{}
+	page.Functions = make([]flamepage.Function, len(r.functions))
+	for i := range r.functions {
+		page.Functions[i] = flameFunction(&r.functions[i])
+	}
+	for i := range r.values {
+		v := &r.values[i]
+		if v.kind != valueOfWeight {
+			continue
+		}
+		e := t.flameEvent(v)
+		e.Graph = r.flameGraph(v, page, threads, maxFlameCalls/events)
+		page.Events = append(page.Events, e)
+	}
+	if r.p.Lost > 0 {
+		page.Facts = append(page.Facts, flamepage.Fact{Name: "samples lost", Value: strconv.FormatUint(r.p.Lost, 10)})
+	}
+	for _, p := range r.p.Problems {
+		page.Problems = append(page.Problems, escape.Text(p))
+	}
+	return flamepage.Write(w, page)
+}
+
+// flameFunction is a function as the page has it.
+func flameFunction(f *profileFunction) flamepage.Function {
+	out := flamepage.Function{Name: escape.Text(f.name), Kind: flamepage.CPU}
+	switch {
+	case f.isDevice:
+		out.Kind = flamepage.GPU
+	case f.isKernel:
+		out.Kind = flamepage.Kernel
+	}
+	switch {
+	case f.line > 0:
+		out.Place = escape.Text(position(f.file, f.line, 0))
+	case f.file != "":
+		out.Place = escape.Text(f.file)
+	}
+	if f.module != "" {
+		out.Module = escape.Text(moduleName(f.module))
+	}
+	return out
+}
+
+// flameEvent is an event with its table of functions, which is that of the text.
+func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
+	c := t.count(v)
+	a := newAmounts(c.total, v.unit)
+	e := flamepage.Event{Name: escape.Text(v.name), Samples: c.samples, Amount: a.text(c.total)}
+	list := t.ordered(c)
+	for i, line := range list {
+		if i == topFunctions {
+			e.Rest = fmt.Sprintf("%s more", plural(len(list)-i, "function", "functions"))
+			break
+		}
+		e.Top = append(e.Top, flamepage.Row{
+			Flat: a.text(c.flat[line]), FlatShare: percent(c.flat[line], c.total), Cum: a.text(c.cum[line]), CumShare: percent(c.cum[line], c.total),
+			Function: flameFunction(&t.lines[line]),
+		})
+	}
+	return e
+}
+
+// flameGraph are the calls of a value, at most so many. Threads are numbered behind the
+// functions of the page.
+func (r *Profile) flameGraph(v *profileValue, page *flamepage.Page, threads map[string]int32, most int) flamepage.Graph {
+	f := newFolder(r)
+	// A call is of a function here, and not of all that have its name.
+	for i := range r.functions {
+		f.ofFunction[i] = uint32(len(f.texts) + i) //nolint:gosec // a number of functions
+	}
+	names := len(f.texts)
+	f.texts = append(f.texts, make([]string, len(r.functions))...)
+	f.addSamples(v)
+	totals := make([]uint64, len(f.nodes))
+	for i := len(f.nodes) - 1; i > 0; i-- { // a caller comes before what it calls
+		totals[i] = add(totals[i], f.nodes[i].count)
+		totals[f.nodes[i].parent] = add(totals[f.nodes[i].parent], totals[i])
+	}
+	g := flamepage.Graph{Total: totals[0], Unit: v.unit, Callers: []int32{}, Functions: []int32{}, Totals: []uint64{}}
+	g.Least = leastOf(totals[1:], most)
+	at := make([]int32, len(f.nodes))
+	at[0] = -1
+	for i, n := range f.nodes[1:] {
+		if totals[i+1] < g.Least {
+			g.LeftOut++
+			continue
+		}
+		at[i+1] = int32(len(g.Totals)) //nolint:gosec // at most maxFlameCalls
+		function := int32(int(n.name) - names)
+		if n.parent == 0 {
+			function = threadOf(page, threads, f.texts[n.name])
+		}
+		g.Callers, g.Functions, g.Totals = append(g.Callers, at[n.parent]), append(g.Functions, function), append(g.Totals, totals[i+1])
+	}
+	return g
+}
+
+// threadOf is the number of the threads of a name among the functions of a page.
+func threadOf(page *flamepage.Page, threads map[string]int32, name string) int32 {
+	n, ok := threads[name]
+	if !ok {
+		n = int32(len(page.Functions)) //nolint:gosec // a number of functions
+		threads[name] = n
+		page.Functions = append(page.Functions, flamepage.Function{Name: escape.Text(name), Kind: flamepage.Thread})
+	}
+	return n
+}
+
+// leastOf is the least weight of which there are at most so many calls; 0: all of them. No
+// call weighs more than its caller, so that no caller of one that stays is left out.
+func leastOf(totals []uint64, most int) uint64 {
+	if len(totals) <= most {
+		return 0
+	}
+	sorted := slices.Clone(totals)
+	slices.SortFunc(sorted, func(a, b uint64) int { return cmp.Compare(b, a) })
+	return add(sorted[most], 1)
+}
