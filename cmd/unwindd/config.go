@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ type settings struct {
 		// Pins gives the SHA-256 that a plugin's executable must have, by name.
 		Pins map[string]string `toml:"pins"`
 	} `toml:"plugins"`
+	Serve serveSettings `toml:"serve"`
 	// Disassembler is the path of an llvm-mc or llvm-objdump.
 	Disassembler string `toml:"disassembler"`
 }
@@ -28,7 +30,14 @@ var settingTypes = map[string]string{
 	"plugins":      "a table with dirs and pins",
 	"plugins.dirs": "a list of strings",
 	"plugins.pins": "a table of strings: the SHA-256 of each plugin by its name",
+	"serve":        "a table of settings that have the names of flags",
 	"disassembler": "a string: the path of an llvm-mc or llvm-objdump",
+}
+
+func init() {
+	for _, f := range serveFields {
+		settingTypes["serve."+f.Tag.Get("toml")] = settingKinds[f.Type]
+	}
 }
 
 // settings reads the configuration file. An error names its lines.
@@ -37,16 +46,18 @@ func (g *globals) settings() (*settings, error) {
 	if g.config == "" {
 		return &s, nil
 	}
-	f, err := os.Open(g.config)
+	text, err := os.ReadFile(g.config)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	err = toml.NewDecoder(f).DisallowUnknownFields().Decode(&s)
+	err = toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&s)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {
 	case err == nil:
+		if line, err := s.Serve.check(text); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", g.config, line, err)
+		}
 		return &s, nil
 	case errors.As(err, &unknown):
 		var all []error
@@ -64,8 +75,11 @@ func (g *globals) settings() (*settings, error) {
 func (g *globals) unknownSetting(e *toml.DecodeError) error {
 	line, _ := e.Position()
 	key := e.Key()
-	expected := "[plugins] or disassembler"
-	if len(key) > 1 {
+	expected := "[plugins], [serve] or disassembler"
+	switch {
+	case len(key) > 1 && key[0] == "serve":
+		expected = serveNames()
+	case len(key) > 1:
 		expected = "dirs or pins"
 	}
 	return fmt.Errorf("%s:%d: there is no setting %q, expected %s", g.config, line, strings.Join(key, "."), expected)

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -46,7 +47,7 @@ type evalFlags struct {
 	unit      string
 	stack     []string
 	variable  string
-	limitFlags
+	limits    value.Limits
 }
 
 func newEval(g *globals) *cobra.Command {
@@ -93,7 +94,7 @@ it.`,
 	flags.StringArrayVar(&f.stack, "stack", nil, "a `VALUE` on the stack before the expression, the bottom first; may be repeated")
 	flags.BoolVar(&f.trace, "trace", false, "say what is on the stack after each operation")
 	flags.StringVar(&f.variable, "var", "", "print a variable of the frame, or a part of it, such as `a.b[3]`")
-	f.addLimits(flags)
+	addLimits(flags, &f.limits)
 	return cmd
 }
 

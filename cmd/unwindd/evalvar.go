@@ -11,27 +11,16 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
-// limitFlags bound what is printed of variables.
-type limitFlags struct{ value.Limits }
-
-func (f *limitFlags) addLimits(flags *pflag.FlagSet) {
-	flags.IntVar(&f.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
-	flags.IntVar(&f.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
-	flags.BoolVar(&f.Raw, "raw", false, "print containers as their implementation is")
-}
-
-func (f *limitFlags) checkLimits() error {
-	if f.Depth < 1 || f.Depth > value.MaxDepth {
-		return usageError{fmt.Errorf("--depth %d: expected 1 to %d", f.Depth, value.MaxDepth)}
-	}
-	if f.Elements < 1 || f.Elements > value.MaxElements {
-		return usageError{fmt.Errorf("--elements %d: expected 1 to %d", f.Elements, value.MaxElements)}
-	}
-	return nil
+// addLimits adds the flags that bound what is printed of variables.
+func addLimits(flags *pflag.FlagSet, l *value.Limits) {
+	flags.IntVar(&l.Depth, "depth", value.DefaultLimits.Depth, "print `N` levels of values within one another")
+	flags.IntVar(&l.Elements, "elements", value.DefaultLimits.Elements, "print `N` elements of an array or a container, and characters of a string")
+	flags.BoolVar(&l.Raw, "raw", false, "print containers as their implementation is")
 }
 
 // checkVariable refuses flags that do not go with --var.
@@ -42,7 +31,7 @@ func (f *evalFlags) checkVariable(cmd *cobra.Command) error {
 	case cmd.Flags().Changed("expr"):
 		return usageError{errors.New("--var does not go with --expr")}
 	}
-	return f.checkLimits()
+	return job.CheckLimits(f.limits)
 }
 
 // runVariable prints a variable of a frame, or a part of one.
@@ -69,7 +58,7 @@ func (f *evalFlags) runVariable(cmd *cobra.Command) error {
 		n := uint32(f.lane) //nolint:gosec // checked
 		lane = &n
 	}
-	v, err := t.Select(cmd.Context(), th, f.frame, lane, path, f.Limits)
+	v, err := t.Select(cmd.Context(), th, f.frame, lane, path, f.limits)
 	if err != nil {
 		return fmt.Errorf("--var %s: %w", f.variable, err)
 	}

@@ -43,6 +43,7 @@ type globals struct {
 	pluginDir []string
 	config    string
 	inProcess bool
+	server    string // the address of one that walks; "": this process does
 
 	inputs []string // files that are read
 }
@@ -69,6 +70,7 @@ func (g *globals) addFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&g.pluginDir, "plugin-dir", nil, "look for unwindd-arch-NAME executables in `DIR` (also $UNWINDD_PLUGIN_DIR); may be repeated")
 	f.StringVar(&g.pluginLog, "plugin-log", "", "show what plugins write to standard error from `LEVEL` on: trace, debug, info, warn or error; lines without a level are debug")
 	f.StringVar(&g.config, "config", "", "read settings from the TOML `FILE`")
+	f.StringVar(&g.server, "server", "", "have the server at `ADDR`, unix:PATH, HOST:PORT or https://HOST:PORT, walk the stacks of targets that stay here (also $UNWINDD_SERVER); '' is none")
 	f.BoolVar(&g.inProcess, "in-process", false, "run the bundled architectures without child processes")
 }
 

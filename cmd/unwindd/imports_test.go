@@ -19,9 +19,20 @@ const module = "github.com/unwindd/unwindd/"
 var floors = []string{
 	"cmd",
 	"engine/service",
-	"engine/verify", // a vendor's plugin as it will be used
+	"engine/service/page",      // what people see of it
+	"engine/service/reports",   // what is kept for them
+	"engine/service/objects",   // what is kept of code
+	"engine/service/worker",    // processes that do it
+	"engine/service/client",    // what a command asks of a server
+	"engine/service/job",       // what is asked of an engine in one go
+	"engine/service/remote",    // targets of other machines
+	"engine/service/objects",   // files that were put
+	"engine/service/servicepb", // what goes over the wire
+	"engine/verify",            // a vendor's plugin as it will be used
 	"engine/report",
-	"engine/report/stackpage", // how its pages look
+	"engine/report/stackpage", // stacks as a page
+	"engine/report/flamepage", // profiles as one
+	"engine/report/look",      // how both look
 	"engine/symbolize",
 	"engine/symbolfile", // files of symbols, for other tools
 	"engine",

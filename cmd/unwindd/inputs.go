@@ -4,13 +4,13 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -164,7 +164,7 @@ func isPipe(path string) bool {
 
 // printAll prints several targets one after another. One that cannot be read is said,
 // and is no reason to leave out the others; all of them together are.
-func (f *stackFlags) printAll(cmd *cobra.Command, e *engine.Engine, list []targetName) error {
+func (f *stackFlags) printAll(ctx context.Context, e *engine.Engine, list []targetName, prepare preparer) error {
 	unread, unwalked, printed := 0, 0, 0
 	note := func(name targetName, err error) {
 		switch {
@@ -191,24 +191,24 @@ func (f *stackFlags) printAll(cmd *cobra.Command, e *engine.Engine, list []targe
 	}
 	err := f.write(func(w *writer) error {
 		for _, name := range list {
-			p, err := f.prepare(cmd, e, name.path)
+			p, err := prepare(ctx, e, name.path)
 			if err != nil {
 				note(name, err)
 				continue
 			}
-			if printed++; printed > 1 && f.format == "text" && !f.signature {
+			if printed++; printed > 1 && f.format == "text" && !f.job.Signature {
 				blank := report.NewPrinter(w)
 				blank.Printf("\n")
 				if err := blank.Flush(); err != nil {
 					return err
 				}
 			}
-			err = p.write(cmd.Context(), w)
+			err = p.write(ctx, w)
 			p.close()
 			if err != nil {
 				return err
 			}
-			if err := p.walked.err(); err != nil {
+			if err := p.unwalked(); err != nil {
 				note(name, err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -72,6 +73,9 @@ func execute(args []string) error {
 	if process := pluginProcess(args); process != nil {
 		return process(args[2:])
 	}
+	if worker.IsWorker(args) {
+		return serveWorker(args[len(worker.Args):])
+	}
 	collectLate()
 	watchSignals()
 	root := newRoot()
@@ -105,7 +109,7 @@ func newRoot() *cobra.Command {
 	root.PersistentPreRunE = g.noteInputs
 	root.SetFlagErrorFunc(flagError)
 	g.addFlags(root.PersistentFlags())
-	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newVersion(g), newManual())
+	root.AddCommand(newStack(g), newProfile(g), newSnapshot(g), newSymbolize(g), newSymbols(g), newEval(g), newDump(g), newPlugin(g), newServe(g), newVersion(g), newManual())
 	return root
 }
 

@@ -223,6 +223,9 @@ func (g *globals) noteInputs(cmd *cobra.Command, args []string) error {
 		}
 		g.reads(f.Value.String())
 	})
+	if f := cmd.Flags().Lookup("server"); f.Changed && g.server != "" && cmd.Name() != "stack" {
+		return usageError{fmt.Errorf("--server %s: expected the command stack: %s is done here", g.server, cmd.Name())}
+	}
 	return g.notOverInput(g.output)
 }
 

@@ -156,6 +156,8 @@ func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
 			"signals.go": "standard output and standard error themselves", "output.go": "bytes",
 			"globals.go": "whether standard output is a terminal", "profile.go": "likewise", "snapshot.go": "bytes, and whether they go to standard output",
 			"debuginfod.go": "whether standard error is a terminal", "progress.go": "likewise",
+			"server.go":       "JSON and pages of a server, and whether standard output is a terminal",
+			"servesystemd.go": "what systemd is told, which no terminal shows",
 		},
 	} {
 		c := checkPackage(t, path)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/unwindd/unwindd/engine/plugin"
@@ -31,8 +32,22 @@ func watchSignals() {
 	// SIGPIPE comes for the connections of plugins too. That it is taken here
 	// makes writes say EPIPE, and those to a standard file end the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	go func() { endBy((<-c).(syscall.Signal)) }()
+	go func() {
+		for {
+			s := (<-c).(syscall.Signal)
+			if take := signalTaker.Load(); take == nil || !(*take)(s) {
+				endBy(s)
+			}
+		}
+	}()
 }
+
+// signalTaker is asked first what a signal does; nil: it ends the command.
+var signalTaker atomic.Pointer[func(syscall.Signal) bool]
+
+// takeSignals has a command that goes on until it is ended decide itself: take says
+// whether it did what the signal is for.
+func takeSignals(take func(syscall.Signal) bool) { signalTaker.Store(&take) }
 
 // endBy ends this process as a signal does. It does not return.
 func endBy(s syscall.Signal) {

@@ -3,23 +3,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/engine/report"
-	"github.com/unwindd/unwindd/engine/source"
-	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/engine/walk"
-	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // stackFlags are the flags of `unwindd stack`.
@@ -28,31 +21,12 @@ type stackFlags struct {
 	targetFlags
 	coreFlags
 	inputFlags
-	thread    string
-	registers bool
-	goroutine bool
-	lanes     bool
-	lane      int
-	crashed   bool
-	top       int
-	maxFrames int
-	noInlines bool
-	noFold    bool
-	signature bool
-	isSeveral bool // there are several targets
-	locals    bool
-	variables []string
-	source    int
-	code      int
-	program   string // a disassembler
-	limitFlags
+	job     job.Stack
+	program string // a disassembler
 }
 
-// stackFormats are the forms of stacks.
-var stackFormats = []string{"text", "json", "html", "breakpad"}
-
 func newStack(g *globals) *cobra.Command {
-	f := &stackFlags{globals: g}
+	f := &stackFlags{globals: g, job: job.NewStack()}
 	cmd := &cobra.Command{
 		Use:   "stack TARGET... [EXECUTABLE]",
 		Short: "Print the stacks of cores, minidumps, snapshots and living processes",
@@ -96,66 +70,35 @@ of a wave do in each frame.`,
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
-	flags.StringVar(&f.thread, "thread", "", "only the thread `ID`")
-	flags.BoolVar(&f.crashed, "crashed", false, "only the threads that crashed")
-	flags.IntVar(&f.top, "top", 0, "print only the `N` innermost frames of a stack")
-	flags.BoolVar(&f.registers, "registers", false, "print the registers of every frame")
-	flags.BoolVar(&f.goroutine, "goroutines", false, "print the goroutines of Go programs too")
-	flags.BoolVar(&f.lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	flags.IntVar(&f.lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
-	flags.BoolVar(&f.locals, "locals", false, "print the variables of every frame")
-	flags.StringArrayVar(&f.variables, "globals", nil, "print the variable `NAME` of the target")
-	f.addLimits(flags)
-	flags.IntVar(&f.source, "source", 0, "print `N` lines of source around the line of every frame")
-	flags.IntVar(&f.code, "code", 0, "print `N` instructions around the PC of every frame")
+	flags.StringVar(&f.job.Thread, "thread", "", "only the thread `ID`")
+	flags.BoolVar(&f.job.Crashed, "crashed", false, "only the threads that crashed")
+	flags.IntVar(&f.job.Top, "top", 0, "print only the `N` innermost frames of a stack")
+	flags.BoolVar(&f.job.Registers, "registers", false, "print the registers of every frame")
+	flags.BoolVar(&f.job.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
+	flags.BoolVar(&f.job.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
+	flags.IntVar(&f.job.Lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	flags.BoolVar(&f.job.Locals, "locals", false, "print the variables of every frame")
+	flags.StringArrayVar(&f.job.Globals, "globals", nil, "print the variable `NAME` of the target")
+	addLimits(flags, &f.job.Limits)
+	flags.IntVar(&f.job.Source, "source", 0, "print `N` lines of source around the line of every frame")
+	flags.IntVar(&f.job.Code, "code", 0, "print `N` instructions around the PC of every frame")
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
-	flags.IntVar(&f.maxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
-	flags.BoolVar(&f.noInlines, "no-inlines", false, "leave out inlined calls")
-	flags.BoolVar(&f.noFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
-	flags.BoolVar(&f.signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(stackFormats, cobra.ShellCompDirectiveNoFileComp))
+	flags.IntVar(&f.job.MaxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
+	flags.BoolVar(&f.job.NoInlines, "no-inlines", false, "leave out inlined calls")
+	flags.BoolVar(&f.job.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
+	flags.BoolVar(&f.job.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.StackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
 func (f *stackFlags) checkFlags(cmd *cobra.Command) error {
-	if err := f.checkFormat(stackFormats...); err != nil {
-		return err
+	f.job.Format = f.format
+	if err := f.job.Check(cmd.Flags().Changed); err != nil {
+		return usageError{err}
 	}
-	for _, name := range []string{"registers", "lanes", "locals", "globals", "source", "code"} {
-		if f.format == "breakpad" && cmd.Flags().Changed(name) {
-			return usageError{fmt.Errorf("--%s: --format breakpad has no place for it", name)}
-		}
-	}
-	switch {
-	case f.maxFrames < 0:
-		return usageError{fmt.Errorf("--max-frames %d: expected 0 or more", f.maxFrames)}
-	case f.maxFrames == 0 || f.maxFrames > engine.AllFrames:
-		f.maxFrames = engine.AllFrames
-	}
-	if f.top < 0 || f.top == 0 && cmd.Flags().Changed("top") {
-		return usageError{fmt.Errorf("--top %d: expected 1 or more", f.top)}
-	}
-	if f.crashed && f.thread != "" {
-		return usageError{fmt.Errorf("--crashed and --thread %s: expected one of them", f.thread)}
-	}
-	if cmd.Flags().Changed("lane") && (f.lane < 0 || f.lane >= sdk.MaxLanes) {
-		return usageError{fmt.Errorf("--lane %d: expected 0 to %d", f.lane, sdk.MaxLanes-1)}
-	}
-	if f.source < 0 || f.source > source.MaxLines || f.source == 0 && cmd.Flags().Changed("source") {
-		return usageError{fmt.Errorf("--source %d: expected 1 to %d", f.source, source.MaxLines)}
-	}
-	if f.code < 0 || f.code > walk.MaxCode || f.code == 0 && cmd.Flags().Changed("code") {
-		return usageError{fmt.Errorf("--code %d: expected 1 to %d", f.code, walk.MaxCode)}
-	}
-	if f.program != "" && f.code == 0 {
+	if f.program != "" && f.job.Code == 0 {
 		return usageError{fmt.Errorf("--disassembler %s: expected --code N too", f.program)}
-	}
-	if err := f.checkSignature(cmd); err != nil {
-		return err
-	}
-	if err := f.checkLimits(); err != nil {
-		return err
 	}
 	return f.check()
 }
@@ -171,11 +114,22 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if isOne := len(targets) == 1 && targets[0].folder == ""; f.format == "html" && !isOne {
 		return usageError{errors.New("--format html: expected one target, of which the page is")}
 	}
+	if len(targets) > 1 || targets[0].folder != "" {
+		f.job.WithPath = true
+	}
+	server, err := f.connect(cmd)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+		f.inProcess = true // nothing is walked here
+	}
 	plugins, err := f.plugins()
 	if err != nil {
 		return err
 	}
-	if f.program == "" && f.code > 0 {
+	if f.program == "" && f.job.Code > 0 && server == nil {
 		s, err := f.settings()
 		if err != nil {
 			return err
@@ -192,11 +146,16 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer e.Close()
-	if len(targets) > 1 || targets[0].folder != "" {
-		f.isSeveral = true
-		return f.printAll(cmd, e, targets)
+	prepare := f.prepare
+	if server != nil {
+		prepare = func(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+			return f.ask(ctx, server, e, path)
+		}
 	}
-	t, err := f.prepare(cmd, e, targets[0].path)
+	if f.job.WithPath {
+		return f.printAll(cmd.Context(), e, targets, prepare)
+	}
+	t, err := prepare(cmd.Context(), e, targets[0].path)
 	if err != nil {
 		return err
 	}
@@ -204,183 +163,65 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.write(func(w *writer) error { return t.write(cmd.Context(), w) }); err != nil {
 		return err
 	}
-	return t.walked.err()
+	return t.unwalked()
 }
 
 // options are those of the engine.
 func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remote) engine.Options {
-	options := engine.Options{
+	return f.job.Engine(engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols,
-		MaxUnpacked: uint64(f.maxUnpacked),
-		MaxFrames:   f.maxFrames, NoInlines: f.noInlines, Registers: f.registers,
-		Lanes: f.lanes || f.lane >= 0 || f.format == "json" || f.format == "html", SourceLines: f.source,
-		Disassembler: f.program,
-	}
-	if f.locals {
-		options.Locals = &f.Limits
-	}
-	return options
+		MaxUnpacked: uint64(f.maxUnpacked), Disassembler: f.program,
+	})
 }
+
+// A prepared target is one of which what the flags select is known to be there.
+type prepared interface {
+	// write writes the stacks.
+	write(ctx context.Context, w *writer) error
+	// unwalked says, after write, that nothing could be walked.
+	unwalked() error
+	close()
+}
+
+// A preparer prepares the target of a name.
+type preparer func(ctx context.Context, e *engine.Engine, path string) (prepared, error)
 
 // A preparedTarget is a target of which what the flags select can be written.
 type preparedTarget struct {
 	*stackFlags
 	target *engine.Target
-	stacks *report.Stacks
-	signed *report.Signature // in the place of stacks
-	walked *walked
-	ends   []func() // in reverse
+	stacks *job.Stacks
 }
 
 // prepare opens a target and finds out what is to be printed of it.
-func (f *stackFlags) prepare(cmd *cobra.Command, e *engine.Engine, path string) (*preparedTarget, error) {
+func (f *stackFlags) prepare(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
 	t, err := openTarget(e, path)
 	if err != nil {
 		return nil, err
 	}
 	f.sayStops(t)
-	p := &preparedTarget{stackFlags: f, ends: []func(){func() { _ = t.Close() }}}
-	if err := p.fill(cmd.Context(), t); err != nil {
-		p.close()
+	stacks, err := f.job.Of(ctx, t)
+	if err != nil {
+		_ = t.Close()
 		return nil, err
 	}
-	return p, nil
-}
-
-// fill selects what is to be printed.
-func (p *preparedTarget) fill(ctx context.Context, t *engine.Target) error {
-	f := p.stackFlags
-	if f.goroutine {
-		with := t.WithGoroutines(ctx)
-		p.ends = append(p.ends, func() { _ = with.Close() })
-		t = with
-	}
-	if f.signature {
-		return p.sign(ctx, t)
-	}
-	threads, err := f.selected(t)
-	if err != nil {
-		return err
-	}
-	p.target, p.walked = t, &walked{target: t}
-	stacks := p.walked.over(t.StacksOf(ctx, threads))
-	known := t.Fact(ctx)
-	signed := newSigned(t, known)
-	if f.signs() {
-		stacks = signed.over(stacks)
-	}
-	if f.lane >= 0 {
-		next, stop := iter.Pull(ofLane(stacks, uint32(f.lane))) //nolint:gosec // checked
-		p.ends = append(p.ends, stop)
-		first, ok := next()
-		if !ok {
-			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, f.lane)
-		}
-		stacks = pulled(first, next)
-	}
-	if f.top > 0 {
-		stacks = topOf(stacks, f.top)
-	}
-	p.stacks = report.NewStacks(t, stacks)
-	if p.stacks.Globals, err = f.readGlobals(ctx, t); err != nil {
-		return err
-	}
-	p.stacks.Fact, p.stacks.Signature = known, signed.of
-	if f.code > 0 {
-		p.stacks.ShowCode(ctx, t.CodeReader(f.code))
-	}
-	return nil
+	return &preparedTarget{f, t, stacks}, nil
 }
 
 // write writes the stacks.
 func (p *preparedTarget) write(ctx context.Context, w *writer) error {
-	if p.signature {
-		if err := p.writeSignature(w); err != nil {
-			return err
-		}
-	} else if err := p.report(ctx, w, p.stacks, p.target); err != nil {
+	if err := p.stacks.WriteReport(ctx, w, job.WriteOptions{Color: w.isTerminal, Verbose: p.verbose}); err != nil {
 		return err
 	}
-	return p.notOverFiles(p.target)
+	return p.notOverFiles(p.stacks.Target())
 }
+
+func (p *preparedTarget) unwalked() error { return p.stacks.Err() }
 
 // close closes the target.
 func (p *preparedTarget) close() {
-	for _, end := range slices.Backward(p.ends) {
-		end()
-	}
-}
-
-// readGlobals reads the variables that were asked for by name, those of threads as the
-// first thread has them that crashed. One that nothing has is a mistake of the user's.
-func (f *stackFlags) readGlobals(ctx context.Context, t *engine.Target) (list []report.Global, err error) {
-	threads := t.Threads()
-	if len(f.variables) == 0 || len(threads) == 0 {
-		return nil, nil
-	}
-	thread := threads[0]
-	for _, th := range threads {
-		if th.Crashed || th.ID == f.thread {
-			thread = th
-			break
-		}
-	}
-	for _, name := range f.variables {
-		found, err := t.Globals(ctx, thread, name, f.Limits)
-		if len(found) == 0 {
-			return nil, errors.Join(fmt.Errorf("%s: no variable %s in the debug information of its modules", t.Info().Path, name), err)
-		}
-		for _, g := range found {
-			list = append(list, report.Global{GlobalVariable: g, Thread: thread})
-		}
-	}
-	return list, nil
-}
-
-// ofLane are the stacks of one lane, without those of threads that do not have it.
-func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
-		for s := range stacks {
-			if one, ok := s.Lane(lane); ok && !yield(one) {
-				return
-			}
-		}
-	}
-}
-
-// topOf are stacks with their n innermost frames.
-func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
-		for s := range stacks {
-			if !yield(s.Top(n)) {
-				return
-			}
-		}
-	}
-}
-
-// pulled are stacks of which the first one was asked for before.
-func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
-		for s, ok := first, true; ok && yield(s); {
-			s, ok = next()
-		}
-	}
-}
-
-// report writes the stacks while they are walked.
-func (f *stackFlags) report(ctx context.Context, w *writer, stacks *report.Stacks, t *engine.Target) error {
-	switch f.format {
-	case "json":
-		return stacks.WriteJSON(w)
-	case "breakpad":
-		return stacks.WriteBreakpad(ctx, w, t)
-	}
-	o := report.TextOptions{Color: w.isTerminal, NoFold: f.noFold, OneLane: f.lane >= 0, Verbose: f.verbose}
-	if f.format == "html" {
-		return stacks.WritePage(w, o)
-	}
-	return stacks.WriteText(w, o)
+	p.stacks.Close()
+	_ = p.target.Close()
 }
 
 // notOverFiles refuses an output that would take the place of a file that walking
@@ -393,68 +234,4 @@ func (f *stackFlags) notOverFiles(t *engine.Target) error {
 		return nil
 	}
 	return f.notOverInput(f.output)
-}
-
-// walked notes what the exit status depends on, of stacks that go by.
-type walked struct {
-	target   *engine.Target
-	first    *engine.Stack // as far as it is needed
-	isWalked bool          // one of them was
-}
-
-// over passes stacks on.
-func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
-	return func(yield func(*engine.Stack) bool) {
-		for s := range stacks {
-			if k.first == nil {
-				k.first = &engine.Stack{Thread: s.Thread, Stopped: s.Stopped}
-			}
-			k.isWalked = k.isWalked || s.IsWalked()
-			if !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-// err says that nothing could be walked.
-func (k *walked) err() error {
-	if k.isWalked {
-		return nil
-	}
-	return k.target.NotWalked(k.first)
-}
-
-// selected are the threads to print. Where each is printed by itself, as text, those
-// that crashed are the first.
-func (f *stackFlags) selected(t *engine.Target) ([]*target.Thread, error) {
-	if f.crashed {
-		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })
-		if len(list) == 0 {
-			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, len(t.Threads()))
-		}
-		return list, nil
-	}
-	if f.thread == "" && f.noFold && (f.format == "text" || f.format == "html") {
-		list := slices.Clone(t.Threads())
-		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
-		return list, nil
-	}
-	if f.thread == "" {
-		return t.Threads(), nil
-	}
-	for _, th := range t.Threads() {
-		if th.ID == f.thread {
-			return []*target.Thread{th}, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, f.thread, len(t.Threads()))
-}
-
-// isLast is 0 of a thread that crashed, and 1 of others.
-func isLast(th *target.Thread) int {
-	if th.Crashed {
-		return 0
-	}
-	return 1
 }

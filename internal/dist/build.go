@@ -18,6 +18,9 @@ const module = "github.com/unwindd/unwindd"
 // docDir is where documents are, beneath the directory that is installed into.
 const docDir = "share/doc/unwindd"
 
+// units is where the units of systemd are, in a checkout, and what belongs to them.
+const units = "internal/dist/systemd"
+
 // A file is one of a release.
 type file struct {
 	path    string // slash-separated
@@ -84,6 +87,7 @@ func (b *builder) common() ([]file, error) {
 	for _, set := range []struct{ pattern, to string }{
 		{filepath.Join(pages, "*.1"), "share/man/man1"},
 		{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
+		{units + "/unwindd.*", "lib/systemd/system"}, {units + "/serve.toml", "etc/unwindd"},
 		{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"},
 	} {
 		if files, err = addFiles(files, set.pattern, set.to); err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"crypto/md5" //nolint:gosec // what dpkg checks installed files by
+	"embed"
 	"fmt"
 	"path"
 	"strings"
@@ -41,7 +42,11 @@ func (d *debian) pack(files []file, linked []*linkedModule) ([]byte, error) {
 		size += (len(f.content) + 1023) / 1024
 		fmt.Fprintf(&sums, "%x  %s\n", md5.Sum(f.content), strings.TrimPrefix(f.path, "./")) //nolint:gosec // as above
 	}
-	control, err := tarGz([]file{{"./control", 0o644, d.control(size)}, {"./md5sums", 0o644, []byte(sums.String())}}, d.time)
+	about := []file{{"./control", 0o644, d.control(size)}, {"./md5sums", 0o644, []byte(sums.String())}}
+	if about, err = addScripts(about, installed); err != nil {
+		return nil, err
+	}
+	control, err := tarGz(about, d.time)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +64,32 @@ func (d *debian) pack(files []file, linked []*linkedModule) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
+}
+
+//go:embed systemd/prerm systemd/postrm
+var scripts embed.FS
+
+// addScripts adds, where there is a service, what is to be done when it is removed, and which
+// files users change (deb-conffiles(5)).
+func addScripts(about, installed []file) ([]file, error) {
+	var changed []byte
+	for _, f := range installed {
+		if path, ok := strings.CutPrefix(f.path, "./etc/"); ok {
+			changed = fmt.Appendf(changed, "/etc/%s\n", path)
+		}
+	}
+	if changed == nil {
+		return about, nil
+	}
+	about = append(about, file{"./conffiles", 0o644, changed})
+	for _, name := range []string{"prerm", "postrm"} {
+		text, err := scripts.ReadFile("systemd/" + name)
+		if err != nil {
+			return nil, err
+		}
+		about = append(about, file{"./" + name, 0o755, text})
+	}
+	return about, nil
 }
 
 // control says what the package is.
@@ -104,6 +135,8 @@ func (d *debian) installed(files []file, linked []*linkedModule) ([]file, error)
 			packed(to, f.content)
 		case strings.HasPrefix(f.path, "share/man/"):
 			packed(to, f.content)
+		case strings.HasPrefix(f.path, "etc/"):
+			add("./"+f.path, f.mode, f.content)
 		case strings.HasPrefix(f.path, "share/zsh/"):
 			add("./usr/share/zsh/vendor-completions/"+path.Base(f.path), f.mode, f.content)
 		default:

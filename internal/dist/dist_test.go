@@ -164,7 +164,7 @@ func TestPackagesAreReadByDpkg(t *testing.T) {
 	oracle.Tools(t, "dpkg-deb")
 	d := debian{testRevision, "amd64"}
 	linked := []*linkedModule{{path: "example.org/m", version: "v1.0.0", identifiers: []string{"MIT"}}}
-	b, err := d.pack([]file{{"bin/unwindd", 0o755, []byte("exe")}, {"share/man/man1/unwindd.1", 0o644, []byte(".TH")}, {docDir + "/LICENSE", 0o644, nil}, {"share/zsh/site-functions/_unwindd", 0o644, []byte("odd")}}, linked)
+	b, err := d.pack([]file{{"bin/unwindd", 0o755, []byte("exe")}, {"share/man/man1/unwindd.1", 0o644, []byte(".TH")}, {docDir + "/LICENSE", 0o644, nil}, {"share/zsh/site-functions/_unwindd", 0o644, []byte("odd")}, {"etc/unwindd/serve.toml", 0o644, []byte("[serve]")}, {"lib/systemd/system/unwindd.service", 0o644, []byte("[Unit]")}}, linked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,13 @@ func TestPackagesAreReadByDpkg(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	oracle.Run(t, "dpkg-deb", "-x", path, dir)
-	for _, want := range []string{"usr/bin/unwindd", "usr/share/man/man1/unwindd.1.gz", "usr/share/zsh/vendor-completions/_unwindd", "usr/share/doc/unwindd/copyright"} {
+	if got := oracle.Run(t, "dpkg-deb", "-I", path, "conffiles"); got != "/etc/unwindd/serve.toml\n" {
+		t.Errorf("conffiles: %q", got)
+	}
+	if got := oracle.Run(t, "dpkg-deb", "-I", path, "prerm"); !strings.HasPrefix(got, "#!/bin/sh\n") {
+		t.Errorf("prerm: %q", got)
+	}
+	for _, want := range []string{"usr/bin/unwindd", "usr/share/man/man1/unwindd.1.gz", "usr/share/zsh/vendor-completions/_unwindd", "usr/share/doc/unwindd/copyright", "etc/unwindd/serve.toml", "usr/lib/systemd/system/unwindd.service"} {
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
 			t.Error(err)
 		}

@@ -18,7 +18,7 @@ const identifier = "SPDX-License-Identifier: Apache-2.0"
 // one. By the end of the name, or the whole name.
 var begins = map[string]string{
 	".go": "// ", ".proto": "// ", ".js": "// ", ".css": "/* ", ".html": "{{/* ",
-	".sh": "# ", ".py": "# ", ".yml": "# ", "Makefile": "# ", "run": "# ", "each": "# ", "fuzz": "# ", "dist": "# ",
+	".sh": "# ", ".py": "# ", ".yml": "# ", "Makefile": "# ", "run": "# ", "each": "# ", "fuzz": "# ", "dist": "# ", ".service": "# ", ".socket": "# ", "prerm": "# ", "postrm": "# ",
 }
 
 // isExempt says that a file has no identifier, though its name is one of a source file.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package job
 
 import (
 	"cmp"
@@ -8,36 +8,34 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/spf13/cobra"
-
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// unsigned are the flags that say how stacks are printed, or cut what a signature is made
+// unsigned are the flags that say how stacks are written, or cut what a signature is made
 // of.
 var unsigned = []string{
 	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
 }
 
-// checkSignature refuses flags that mean nothing for a signature.
-func (f *stackFlags) checkSignature(cmd *cobra.Command) error {
-	if !f.signature {
+// checkSignature refuses what means nothing for a signature.
+func (s *Stack) checkSignature(isSet func(flag string) bool) error {
+	if !s.Signature {
 		return nil
 	}
 	for _, name := range unsigned {
-		if cmd.Flags().Changed(name) {
-			return usageError{fmt.Errorf("--%s: --signature has no place for it", name)}
+		if isSet(name) {
+			return wrong("--%s: --signature has no place for it", name)
 		}
 	}
-	return f.checkFormat("text", "json")
+	return checkFormat(s.Format, []string{"text", "json"})
 }
 
 // signs says whether signatures of the stacks that are walked are wanted, and what is
 // walked is enough for one.
-func (f *stackFlags) signs() bool {
-	return f.signature || f.format == "json" && !f.noInlines && f.maxFrames >= engine.DefaultMaxFrames
+func (s *Stack) signs() bool {
+	return s.Signature || s.Format == "json" && !s.NoInlines && s.MaxFrames >= engine.DefaultMaxFrames
 }
 
 // signed are the signatures of threads that crashed, made while their stacks go by.
@@ -69,9 +67,9 @@ func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 func (k *signed) of(th *target.Thread) *engine.Signature { return k.known[th] }
 
 // signatureThread is the thread whose signature is asked for.
-func (f *stackFlags) signatureThread(t *engine.Target) (*target.Thread, error) {
-	if f.thread != "" {
-		list, err := f.selected(t)
+func (s *Stack) signatureThread(t *engine.Target) (*target.Thread, error) {
+	if s.Thread != "" {
+		list, err := s.selected(t)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +82,7 @@ func (f *stackFlags) signatureThread(t *engine.Target) (*target.Thread, error) {
 }
 
 // sign walks the stack whose signature is asked for.
-func (p *preparedTarget) sign(ctx context.Context, t *engine.Target) error {
+func (p *Stacks) sign(ctx context.Context, t *engine.Target) error {
 	th, err := p.signatureThread(t)
 	if err != nil {
 		return err
@@ -98,12 +96,4 @@ func (p *preparedTarget) sign(ctx context.Context, t *engine.Target) error {
 		return cmp.Or(ctx.Err(), fmt.Errorf("%s: thread %s has no stack", t.Info().Path, th.ID))
 	}
 	return nil
-}
-
-// writeSignature writes the signature.
-func (p *preparedTarget) writeSignature(w *writer) error {
-	if p.format == "json" {
-		return report.WriteJSON(w, p.signed)
-	}
-	return p.signed.WriteText(w, !p.isSeveral)
 }

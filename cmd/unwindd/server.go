@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/client"
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// This file has stacks walked by a server. The targets are opened here, and stay here.
+
+// connect makes a client of the server that --server names, else UNWINDD_SERVER; nil where
+// neither names one.
+func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
+	from, address := "--server", f.server
+	if !cmd.Flags().Changed("server") {
+		from, address = "UNWINDD_SERVER", os.Getenv("UNWINDD_SERVER")
+	}
+	if address == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if f.program != "" {
+		return nil, usageError{fmt.Errorf("--disassembler %s: the server at %s has its own", f.program, address)}
+	}
+	c, err := client.New(client.Options{Address: address, Token: os.Getenv("UNWINDD_TOKEN")})
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", from, err)}
+	}
+	return c, nil
+}
+
+// optionsOf are the options of a server that stand for flags.
+func optionsOf(s *job.Stack) *pb.StackOptions {
+	o := &pb.StackOptions{
+		Format: s.Format, Thread: s.Thread, Crashed: s.Crashed, Top: uint32(s.Top), Registers: s.Registers, Goroutines: s.Goroutines, //nolint:gosec // checked
+		Lanes: s.Lanes, Locals: s.Locals, Globals: s.Globals, Depth: uint32(s.Limits.Depth), Elements: uint32(s.Limits.Elements), Raw: s.Limits.Raw, //nolint:gosec // likewise
+		Source: uint32(s.Source), Code: uint32(s.Code), NoInlines: s.NoInlines, NoFold: s.NoFold, Signature: s.Signature, //nolint:gosec // likewise
+	}
+	if s.Lane >= 0 {
+		lane := uint32(s.Lane) //nolint:gosec // likewise
+		o.Lane = &lane
+	}
+	if s.MaxFrames != engine.DefaultMaxFrames {
+		frames := uint32(s.MaxFrames) //nolint:gosec // likewise
+		o.MaxFrames = &frames
+	}
+	return o
+}
+
+// An askedTarget is a target whose stacks a server writes.
+type askedTarget struct {
+	*stackFlags
+	client *client.Client
+	target *engine.Target
+	report *bufio.Reader
+	end    context.CancelFunc
+	ended  chan struct{} // closed when err is known
+	err    error
+}
+
+// ask opens a target, and has the server begin. The error is also one of the server's,
+// before it wrote anything.
+func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine, path string) (prepared, error) {
+	t, err := openTarget(e, path)
+	if err != nil {
+		return nil, err
+	}
+	f.sayStops(t)
+	a := &askedTarget{stackFlags: f, client: c, target: t, ended: make(chan struct{})}
+	ctx, a.end = context.WithCancel(ctx)
+	from, to := io.Pipe()
+	a.report = bufio.NewReader(from)
+	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
+	o := &pb.WalkOptions{Stack: optionsOf(&f.job), Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
+	go func() {
+		defer close(a.ended)
+		_, a.err = c.Walk(ctx, t, o, to)
+		if errors.Is(a.err, engine.ErrNotWalked) {
+			_ = to.Close() // it is whole
+			return
+		}
+		_ = to.CloseWithError(a.err)
+	}()
+	if _, err := a.report.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		a.close()
+		return nil, ofServer(err)
+	}
+	return a, nil
+}
+
+// ofServer is an error of a server: one of usage where it says so.
+func ofServer(err error) error {
+	var e *client.Error
+	if errors.As(err, &e) && e.IsUsage() {
+		return usageError{err}
+	}
+	return err
+}
+
+// write writes the stacks.
+func (a *askedTarget) write(_ context.Context, w *writer) error {
+	var err error
+	if a.format == "text" {
+		err = report.Relay(w, a.report, w.isTerminal)
+	} else {
+		_, err = io.Copy(w, a.report)
+	}
+	if err != nil {
+		return ofServer(err)
+	}
+	<-a.ended
+	if log := a.log(); log != nil {
+		log(fmt.Sprintf("%s: %d bytes were sent to the server, %d came from it", a.target.Info().Path, a.client.Sent(), a.client.Received()))
+	}
+	return a.notOverFiles(a.target)
+}
+
+func (a *askedTarget) unwalked() error {
+	<-a.ended
+	return a.err
+}
+
+// close ends the walk, and closes the target.
+func (a *askedTarget) close() {
+	a.end()
+	// Who writes the report waits for a reader.
+	_, _ = io.Copy(io.Discard, a.report)
+	<-a.ended
+	_ = a.target.Close()
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package client asks a server, `unwindd serve`, for what an engine of this process would
+// do. A target stays here: the server asks for what it needs of it.
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/remote"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// Options say how a server is reached.
+type Options struct {
+	// Address is unix:PATH, HOST:PORT, or https://HOST:PORT.
+	Address string
+	// Token is shown to the server; "": none. It goes over TLS, or stays on this machine.
+	Token string
+}
+
+// ErrAddress is wrapped by the errors of options that have no meaning.
+var ErrAddress = errors.New("expected unix:PATH, HOST:PORT or https://HOST:PORT")
+
+// A Client asks one server. It may be used concurrently.
+type Client struct {
+	address string
+	conn    *grpc.ClientConn
+	calls   pb.UnwinddClient
+	sent    atomic.Int64
+	got     atomic.Int64
+}
+
+// New makes a client. The server is reached when it is first asked.
+func New(o Options) (*Client, error) {
+	target, secure, isLocal, err := o.target()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{address: o.Address}
+	dial := []grpc.DialOption{
+		grpc.WithStatsHandler(counter{c}), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)), grpc.WithDisableServiceConfig(),
+		// What an environment says of proxies is for the web.
+		grpc.WithNoProxy(),
+	}
+	switch {
+	case secure != nil:
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(secure)))
+	default:
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}
+	if strings.HasPrefix(target, "unix:") {
+		dial = append(dial, grpc.WithAuthority("localhost"))
+	}
+	if o.Token != "" {
+		if secure == nil && !isLocal {
+			return nil, fmt.Errorf("%s: a token is not sent over a network without TLS: %w", o.Address, errors.New("expected https://HOST:PORT"))
+		}
+		dial = append(dial, grpc.WithPerRPCCredentials(token(o.Token)))
+	}
+	if c.conn, err = grpc.NewClient(target, dial...); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", o.Address, ErrAddress, err)
+	}
+	c.calls = pb.NewUnwinddClient(c.conn)
+	return c, nil
+}
+
+// maxMessage bounds a message of the server.
+const maxMessage = 4 << 20
+
+// target is what gRPC calls an address. secure is nil without TLS.
+func (o *Options) target() (target string, secure *tls.Config, isLocal bool, err error) {
+	wrong := fmt.Errorf("%q: %w", o.Address, ErrAddress)
+	if path, ok := strings.CutPrefix(o.Address, "unix:"); ok {
+		if path == "" {
+			return "", nil, false, wrong
+		}
+		return "unix:" + path, nil, true, nil
+	}
+	place := o.Address
+	if strings.Contains(place, "://") {
+		u, err := url.Parse(place)
+		if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" && u.Path != "/" || u.User != nil || u.RawQuery != "" {
+			return "", nil, false, wrong
+		}
+		if place = u.Host; u.Port() == "" {
+			place = net.JoinHostPort(u.Hostname(), "443")
+		}
+		secure = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	host, port, err := net.SplitHostPort(place)
+	if err != nil || host == "" || port == "" {
+		return "", nil, false, wrong
+	}
+	ip := net.ParseIP(host)
+	return "dns:///" + place, secure, host == "localhost" || ip != nil && ip.IsLoopback(), nil
+}
+
+// token is a credential of each call.
+type token string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + string(t)}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials: New has seen to it.
+func (t token) RequireTransportSecurity() bool { return false }
+
+// Close ends the connection.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Sent and Received are how many bytes of messages went to the server, and came from it.
+func (c *Client) Sent() int64 { return c.sent.Load() }
+
+// Received is likewise.
+func (c *Client) Received() int64 { return c.got.Load() }
+
+// A counter counts bytes.
+type counter struct{ *Client }
+
+// HandleRPC implements stats.Handler.
+func (c counter) HandleRPC(_ context.Context, s stats.RPCStats) {
+	switch s := s.(type) {
+	case *stats.OutPayload:
+		c.sent.Add(int64(s.WireLength))
+	case *stats.InPayload:
+		c.got.Add(int64(s.WireLength))
+	}
+}
+
+// TagRPC, TagConn and HandleConn implement stats.Handler.
+func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (counter) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// An Error is why the server did not do what it was asked for.
+type Error struct {
+	Server string
+	Code   codes.Code
+	Detail string // a sentence
+}
+
+func (e *Error) Error() string {
+	if e.Code == codes.InvalidArgument || e.Code == codes.FailedPrecondition {
+		return e.Detail // it is about the target, or what was asked of it
+	}
+	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
+}
+
+// IsUsage says that what was asked for has no meaning.
+func (e *Error) IsUsage() bool { return e.Code == codes.InvalidArgument }
+
+// failure is the error that one of a call is.
+func (c *Client) failure(err error) error {
+	s, ok := status.FromError(err)
+	if !ok {
+		return fmt.Errorf("server %s: %w", c.address, err)
+	}
+	detail := s.Message()
+	switch {
+	case s.Code() == codes.Unimplemented:
+		detail = "it does not know what it is asked for: it is of an older release"
+	case detail == "":
+		detail = s.Code().String()
+	}
+	return &Error{c.address, s.Code(), detail}
+}
+
+// headPart is how many bytes of a head are in a message.
+const headPart = 256 << 10
+
+// Walk has the server walk a target, which is not used meanwhile, and writes the report. The
+// end of it says what is not in the report; an error that wraps engine.ErrNotWalked that
+// nothing could be walked.
+func (c *Client) Walk(ctx context.Context, t *engine.Target, o *pb.WalkOptions, w io.Writer) (*pb.ReportEnd, error) {
+	head, err := remote.HeadOf(t).Encode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: its head: %w", t.Info().Path, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	st, err := c.calls.Walk(ctx)
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	o.HeadSize = uint64(len(head))
+	if err := sendHead(st, o, head); err != nil && !errors.Is(err, io.EOF) { // of io.EOF receiving says why
+		return nil, c.failure(err)
+	}
+	k := remote.NewKeeper(t)
+	defer k.Close()
+	for {
+		m, err := st.Recv()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, c.failure(err)
+		}
+		switch part := m.GetPart().(type) {
+		case *pb.WalkResponse_Question:
+			err = k.Answer(part.Question, func(a *pb.Answer) error { return st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Answer{Answer: a}}) })
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, c.failure(err)
+			}
+		case *pb.WalkResponse_Data:
+			if _, err := w.Write(part.Data); err != nil {
+				return nil, err
+			}
+		case *pb.WalkResponse_End:
+			_ = st.CloseSend() // nothing is waited for any more
+			return part.End, unwalked(part.End)
+		}
+	}
+}
+
+func sendHead(st grpc.BidiStreamingClient[pb.WalkRequest, pb.WalkResponse], o *pb.WalkOptions, head []byte) error {
+	err := st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Options{Options: o}})
+	for err == nil && len(head) > 0 {
+		n := min(len(head), headPart)
+		err = st.Send(&pb.WalkRequest{Part: &pb.WalkRequest_Head{Head: head[:n]}})
+		head = head[n:]
+	}
+	return err
+}
+
+// unwalked is the error of a report in which nothing was walked.
+func unwalked(end *pb.ReportEnd) error {
+	if end.GetUnwalked() == "" {
+		return nil
+	}
+	return notWalkedError(end.GetUnwalked())
+}
+
+// A notWalkedError is engine.ErrNotWalked in the words of the server.
+type notWalkedError string
+
+func (e notWalkedError) Error() string { return string(e) }
+
+// Is says that it is engine.ErrNotWalked.
+func (notWalkedError) Is(err error) bool { return err == engine.ErrNotWalked }

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// maxPart is how many bytes of a report are in a message, maxMessage how many a message
+// that is received may have.
+const (
+	maxPart    = 64 << 10
+	maxMessage = 32 << 20
+)
+
+// newGRPC makes the server of gRPC. Its connections are those of HTTP.
+func (s *Server) newGRPC() *grpc.Server {
+	g := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage))
+	pb.RegisterUnwinddServer(g, &calls{server: s})
+	grpc_health_v1.RegisterHealthServer(g, health.NewServer())
+	reflection.Register(g)
+	return g
+}
+
+// calls answers by gRPC.
+type calls struct {
+	pb.UnimplementedUnwinddServer
+	server *Server
+}
+
+// counted notes that a call is under way, and how it ended.
+func (c *calls) counted(ctx context.Context, kind string, answer func(of *request) error) error {
+	of := requestOf(ctx)
+	leave, err := c.server.enter()
+	if err == nil {
+		defer leave()
+		err = answer(of)
+	}
+	if err == nil {
+		c.server.end(of, kind, nil)
+		return nil
+	}
+	p := problemOf(err)
+	c.server.end(of, kind, p)
+	return p.status()
+}
+
+// A stream sends parts of a file, and takes those of a report.
+type stream[In any] interface {
+	Recv() (In, error)
+	Send(*pb.Report) error
+	Context() context.Context
+}
+
+// A part is a part of a file, or the options that come first.
+type part[O any] interface {
+	GetOptions() O
+	GetData() []byte
+}
+
+// report answers by the report of a job with what is sent.
+func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere func(O) bool, jobOf func(O) (*job.Job, string, error)) error {
+	return c.counted(st.Context(), kind, func(of *request) error {
+		first, err := st.Recv()
+		if err != nil || !isThere(first.GetOptions()) {
+			return badRequest.new("the first message has no options")
+		}
+		j, name, err := jobOf(first.GetOptions())
+		if err != nil {
+			return err
+		}
+		s := c.server
+		in, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		if err := receiveParts(st.Context(), s, in, func() ([]byte, error) {
+			m, err := st.Recv()
+			if err != nil {
+				return nil, err
+			}
+			return m.GetData(), nil
+		}); err != nil {
+			return err
+		}
+		if in.size == 0 {
+			return badRequest.new("no data: expected a file")
+		}
+		a, err := s.begin(st.Context(), of, j, in.File, name)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		return sendParts(s, a, st.Send)
+	})
+}
+
+// receiveParts writes the parts of a file to it. One that does not come for long ends it.
+func receiveParts(ctx context.Context, s *Server, to io.Writer, next func() ([]byte, error)) error {
+	return s.within(ctx, "receive", func(context.Context, trace.Span) error { return copyParts(s, to, next) })
+}
+
+func copyParts(s *Server, to io.Writer, next func() ([]byte, error)) error {
+	for {
+		data, err := inTime(s.now().Idle, next)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.metrics.received(int64(len(data)))
+		if _, err := to.Write(data); err != nil {
+			return err
+		}
+	}
+}
+
+// inTime gives what a function gives, unless that takes too long. The function goes on
+// until the call that it belongs to has ended.
+func inTime[T any](most time.Duration, f func() (T, error)) (v T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
+	got := make(chan result, 1)
+	go func() {
+		v, err := f()
+		got <- result{v, err}
+	}()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case r := <-got:
+		return r.value, r.err
+	case <-t.C:
+		return v, errSilent
+	}
+}
+
+// sendParts sends a report while it comes, and its end.
+func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
+	for {
+		buf := make([]byte, maxPart) // a message is of its receiver
+		n, err := a.Read(buf)
+		if n > 0 {
+			if _, err := inTime(s.now().Idle, func() (struct{}, error) {
+				return struct{}{}, send(&pb.Report{Part: &pb.Report_Data{Data: buf[:n]}})
+			}); err != nil {
+				return err
+			}
+			s.metrics.sent(n)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	<-a.done
+	o := &a.outcome
+	return send(&pb.Report{Part: &pb.Report_End{End: &pb.ReportEnd{
+		Unwalked: o.Unwalked, Stacks: uint64(o.Counts.Stacks), Frames: uint64(o.Counts.AllFrames()), Problems: o.Problems, //nolint:gosec // counts
+	}}})
+}
+
+// Stack implements servicepb.UnwinddServer.
+func (c *calls) Stack(st grpc.BidiStreamingServer[pb.StackRequest, pb.Report]) error {
+	return reportOf(c, "stack", st, func(o *pb.StackOptions) bool { return o != nil }, c.server.stackJob)
+}
+
+// Profile implements servicepb.UnwinddServer.
+func (c *calls) Profile(st grpc.BidiStreamingServer[pb.ProfileRequest, pb.Report]) error {
+	return reportOf(c, "profile", st, func(o *pb.ProfileOptions) bool { return o != nil }, c.server.profileJob)
+}
+
+// Snapshot implements servicepb.UnwinddServer.
+func (c *calls) Snapshot(st grpc.BidiStreamingServer[pb.SnapshotRequest, pb.Report]) error {
+	return reportOf(c, "snapshot", st, func(o *pb.SnapshotOptions) bool { return o != nil }, c.server.snapshotJob)
+}
+
+// Symbolize implements servicepb.UnwinddServer.
+func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.SymbolizeResponse]) error {
+	return c.counted(st.Context(), "symbolize", func(of *request) error {
+		var j *job.Job
+		for {
+			batch, err := inTime(c.server.now().Idle, st.Recv)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if j == nil {
+				if j, err = symbolizeJob(batch.BuildId, batch.NoInlines, batch.Mangled); err != nil {
+					return err
+				}
+			}
+			lines, err := c.server.symbols(st.Context(), of, j, fromParameter(batch.Addresses))
+			if err != nil {
+				return err
+			}
+			answer := &pb.SymbolizeResponse{}
+			for i, line := range lines {
+				one, err := symbolized(batch.Addresses[i], line)
+				if err != nil {
+					return err
+				}
+				answer.Addresses = append(answer.Addresses, one)
+			}
+			if err := st.Send(answer); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// symbolized is a line of llvm-symbolizer's JSON.
+func symbolized(at uint64, line []byte) (*pb.SymbolizedAddress, error) {
+	var said struct {
+		Symbol []struct {
+			FunctionName, FileName, StartFileName, StartAddress string
+			Line, Column, Discriminator, StartLine              uint32
+		}
+	}
+	if err := json.Unmarshal(line, &said); err != nil {
+		return nil, fmt.Errorf("the answer to address %#x: %w", at, err)
+	}
+	out := &pb.SymbolizedAddress{Address: at}
+	for _, f := range said.Symbol {
+		if f.FunctionName == "" && f.FileName == "" {
+			continue // nothing is known
+		}
+		start, _ := strconv.ParseUint(f.StartAddress, 0, 64) // it may be absent
+		out.Frames = append(out.Frames, &pb.SymbolizedFrame{
+			Function: f.FunctionName, File: f.FileName, Line: f.Line, Column: f.Column, Discriminator: f.Discriminator,
+			StartAddress: start, StartFile: f.StartFileName, StartLine: f.StartLine,
+		})
+	}
+	return out, nil
+}
+
+// PutObject implements servicepb.UnwinddServer.
+func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.PutObjectResponse]) error {
+	return c.counted(st.Context(), "objects", func(of *request) error {
+		first, err := st.Recv()
+		if err != nil || len(first.GetBuildId()) == 0 {
+			return badRequest.new("the first message has no build ID")
+		}
+		was, err := c.server.put(st.Context(), of, first.GetBuildId(), func(to io.Writer) error {
+			return receiveParts(st.Context(), c.server, to, func() ([]byte, error) {
+				m, err := st.Recv()
+				if err != nil {
+					return nil, err
+				}
+				return m.GetData(), nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return st.SendAndClose(&pb.PutObjectResponse{WasThere: was})
+	})
+}
+
+// FindObjects implements servicepb.UnwinddServer.
+func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
+	err = c.counted(ctx, "objects", func(*request) error {
+		out = &pb.FindObjectsResponse{}
+		for _, id := range r.BuildIds {
+			out.Objects = append(out.Objects, c.server.kept(id))
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Tokens are what callers show to be let in: the names of callers by the SHA-256 of their
+// tokens.
+type Tokens map[[sha256.Size]byte]string
+
+// ReadTokens reads lines of a name and a token, with a blank between them. Empty lines, and
+// those that begin with #, are nothing.
+func ReadTokens(r io.Reader) (Tokens, error) {
+	tokens := Tokens{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 2 || len(fields[1]) < minToken {
+			return nil, fmt.Errorf("line %d: expected a name and a token of %d characters or more", n, minToken)
+		}
+		tokens[sha256.Sum256([]byte(fields[1]))] = fields[0]
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("no tokens: expected lines of a name and a token")
+	}
+	return tokens, nil
+}
+
+// minToken is how short a token may be.
+const minToken = 16
+
+// SetTokens replaces the tokens of callers.
+func (s *Server) SetTokens(t Tokens) { s.tokens.Store(&t) }
+
+// A contextKey is a key of what requests have with them.
+type contextKey int
+
+const (
+	requestKey contextKey = iota
+	peerKey               // the user of a connection of a Unix socket, as text
+)
+
+// requestOf is what is known of a request that guard has let in.
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey).(*request)
+	return r
+}
+
+// connContext notes who is at the other end of a connection.
+func connContext(ctx context.Context, c net.Conn) context.Context {
+	if user, ok := peerUser(c); ok {
+		return context.WithValue(ctx, peerKey, user)
+	}
+	return ctx
+}
+
+// guard lets in requests that name this server, that no page of another site has made, and
+// whose callers are known where they have to be. Each gets an ID.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		of := &request{id: rand.Text()[:16], began: time.Now()}
+		w, r, ended := s.begun(of, w, r)
+		defer ended()
+		w.Header().Set("X-Request-Id", of.id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		var err error
+		switch {
+		case !s.isOwnHost(r):
+			err = forbidden.new(fmt.Sprintf("the request is for %q, which is not a name of this server", r.Host))
+		case isOfAnotherSite(r):
+			err = forbidden.new("a page of another site has made the request")
+		default:
+			of.caller, err = s.caller(r)
+		}
+		if err != nil {
+			p := problemOf(err)
+			p.Request = of.id
+			s.end(of, kindRefused, p)
+			p.write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// caller says who asks: by its token, its certificate, its user, or where it is.
+func (s *Server) caller(r *http.Request) (string, error) {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return "certificate " + r.TLS.VerifiedChains[0][0].Subject.String(), nil
+	}
+	if tokens := *s.tokens.Load(); tokens != nil {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		// Looking up a hash takes no time that says anything of a token.
+		name, known := tokens[sha256.Sum256([]byte(token))]
+		switch {
+		case !known && isForAnybody(r):
+			return anybody, nil
+		case !ok:
+			return "", unauthorized.new("expected Authorization: Bearer TOKEN")
+		case !known:
+			return "", unauthorized.new("the token is not one of this server")
+		}
+		return name, nil
+	}
+	if user, ok := r.Context().Value(peerKey).(string); ok {
+		return user, nil
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return host, nil
+}
+
+// isOwnHost says that a request names this server: pages of other sites can make a browser
+// send requests here under their own names. Over a Unix socket no browser comes.
+func (s *Server) isOwnHost(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return true
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.Trim(r.Host, "[]")
+	}
+	if slices.ContainsFunc(s.Hosts, func(name string) bool { return strings.EqualFold(name, host) }) {
+		return true
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().WithZone("") == local.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return strings.EqualFold(host, "localhost") && local.IP.IsLoopback()
+}
+
+// isOfAnotherSite says that a browser told of a request that another site made it, and not
+// a user who followed a link.
+func isOfAnotherSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	}
+	return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/objects"
+	"github.com/unwindd/unwindd/engine/service/reports"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// routes are what is answered by HTTP.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	stack := func(r *http.Request) (*job.Job, string, error) {
+		return fromParameters(r, &pb.StackOptions{}, s.stackJob)
+	}
+	profile := func(r *http.Request) (*job.Job, string, error) {
+		return fromParameters(r, &pb.ProfileOptions{}, s.profileJob)
+	}
+	mux.Handle("POST /v1/stack", s.job("stack", stack, s.send))
+	mux.Handle("POST /v1/profile", s.job("profile", profile, s.send))
+	mux.Handle("POST /v1/reports/stack", s.job("stack", s.ifKept(stack), s.keep))
+	mux.Handle("POST /v1/reports/profile", s.job("profile", s.ifKept(profile), s.keep))
+	mux.Handle("GET "+reportsPath+"{id}", s.counted("reports", s.getReport))
+	mux.Handle("DELETE "+reportsPath+"{id}", s.counted("reports", s.removeReport))
+	mux.Handle("GET /{$}", s.counted("page", s.showPage))
+	mux.Handle("POST /v1/snapshot", s.job("snapshot", func(r *http.Request) (*job.Job, string, error) {
+		return fromParameters(r, &pb.SnapshotOptions{}, s.snapshotJob)
+	}, s.send))
+	mux.Handle("POST /v1/symbolize", s.counted("symbolize", s.symbolize))
+	mux.Handle("PUT /v1/objects/{id}", s.counted("objects", s.putObject))
+	mux.Handle("GET /v1/objects/{id}", s.counted("objects", s.findObject))
+	mux.HandleFunc("GET "+problemPath+"{name}", aboutProblem)
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		notFound.new(fmt.Sprintf("there is nothing at %s %s", r.Method, r.URL.Path)).write(w)
+	})
+	return mux
+}
+
+// fromParameters makes a job of the parameters of a URL.
+func fromParameters[O proto.Message](r *http.Request, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
+	if err := setParameters(options, r.URL.Query()); err != nil {
+		return nil, "", err
+	}
+	return jobOf(options)
+}
+
+// A handler answers a request. The error is its problem, if nothing was written yet.
+type handler func(w http.ResponseWriter, r *http.Request, of *request) error
+
+// counted notes that a request is under way, and how it ended.
+func (s *Server) counted(kind string, answer handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		of := requestOf(r.Context())
+		leave, err := s.enter()
+		if err == nil {
+			defer leave()
+			err = answer(w, r, of)
+		}
+		var broken *brokenError
+		switch {
+		case err == nil:
+			s.end(of, kind, nil)
+		case errors.As(err, &broken):
+			// Part of the report was sent: the connection ends in its middle, which
+			// every client takes for the failure that it is.
+			s.end(of, kind, problemOf(broken.error))
+			panic(http.ErrAbortHandler)
+		default:
+			p := problemOf(err)
+			p.Request = of.id
+			s.end(of, kind, p)
+			p.write(w)
+		}
+	})
+}
+
+// A brokenError is one of a report of which a part was sent.
+type brokenError struct{ error }
+
+// A jobOf is the job that a request asks for, and what its target is called.
+type jobOf func(*http.Request) (*job.Job, string, error)
+
+// job has a job done with what was sent, and gives its report.
+func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *answer, reports.Head) error) http.Handler {
+	return s.counted(kind, func(w http.ResponseWriter, r *http.Request, of *request) error {
+		j, name, err := jobOf(r)
+		if err != nil {
+			return err
+		}
+		in, err := s.receive(w, r)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		a, err := s.begin(r.Context(), of, j, in.File, name)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		return give(w, a, reports.Head{Name: name, Type: contentType(j)})
+	})
+}
+
+// receive takes the body of a request into a file.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*upload, error) {
+	if r.ContentLength > s.now().Body {
+		return nil, &tooLargeError{s.now().Body}
+	}
+	in, err := newUpload(s.spoolDir(), s.budget, s.now().Body)
+	if err != nil {
+		return nil, err
+	}
+	var n int64
+	err = s.within(r.Context(), "receive", func(context.Context, trace.Span) (err error) {
+		n, err = io.Copy(in, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+		return err
+	})
+	s.metrics.received(n)
+	if err == nil && n == 0 {
+		err = badRequest.new("the body is empty: expected a file")
+	}
+	if err != nil {
+		_ = in.Close()
+		return nil, cutShort(err)
+	}
+	return in, nil
+}
+
+// cutShort makes the error of a body that ended too early one of the caller.
+func cutShort(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return badRequest.new("the body ended before its length")
+	}
+	return err
+}
+
+// A patientReader waits for a caller as long as it sends something.
+type patientReader struct {
+	io.Reader
+	controller *http.ResponseController
+	idle       time.Duration
+}
+
+func (r *patientReader) Read(p []byte) (int, error) {
+	_ = r.controller.SetReadDeadline(time.Now().Add(r.idle)) // not every connection has deadlines
+	return r.Reader.Read(p)
+}
+
+// Trailers of an answer, which say what its report does not.
+const (
+	trailerStatus = "Unwindd-Status" // ok, or unwalked: nothing could be walked for lack of an architecture
+	trailerDetail = "Unwindd-Detail" // why
+)
+
+// send sends a report while it comes.
+func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Head) error {
+	w.Header().Set("Content-Type", h.Type)
+	w.Header().Set("Trailer", trailerStatus+", "+trailerDetail)
+	c := http.NewResponseController(w)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := a.Read(buf)
+		if n > 0 {
+			_ = c.SetWriteDeadline(time.Now().Add(s.now().Idle))
+			if _, err := w.Write(buf[:n]); err != nil {
+				return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
+			}
+			s.metrics.sent(n)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return &brokenError{err}
+		}
+	}
+	<-a.done
+	w.Header().Set(trailerStatus, "ok")
+	if a.outcome.Unwalked != "" {
+		w.Header().Set(trailerStatus, "unwalked")
+		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.outcome.Unwalked))
+	}
+	return nil
+}
+
+// contentTypes are of the forms of reports.
+var contentTypes = map[string]string{
+	"text": "text/plain; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8", "breakpad": "application/json",
+	"folded": "text/plain; charset=utf-8", "speedscope": "application/json", "firefox": "application/json",
+	"pprof": "application/octet-stream", "otlp": "application/x-protobuf",
+}
+
+func contentType(j *job.Job) string {
+	switch {
+	case j.Stack != nil:
+		return contentTypes[j.Stack.Format]
+	case j.Profile != nil:
+		return contentTypes[j.Profile.Format]
+	case j.Symbolize != nil:
+		return contentTypes["json"]
+	}
+	return "application/zip"
+}
+
+// maxAddresses bounds the addresses of a batch, maxBatch its bytes.
+const (
+	maxAddresses = 1 << 20
+	maxBatch     = 32 << 20
+)
+
+// symbolize answers a batch of addresses with a JSON array of what llvm-symbolizer writes.
+func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, of *request) error {
+	var o pb.SymbolizeRequest
+	if err := setParameters(&o, r.URL.Query()); err != nil {
+		return err
+	}
+	j, err := symbolizeJob(o.BuildId, o.NoInlines, o.Mangled)
+	if err != nil {
+		return err
+	}
+	var batch struct {
+		Addresses []address `json:"addresses"`
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, io.NopCloser(&patientReader{r.Body, http.NewResponseController(w), s.now().Idle}), maxBatch))
+	if err := d.Decode(&batch); err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return err
+		}
+		return badRequest.new(`expected {"addresses":["0x1234",...]}: ` + err.Error())
+	}
+	lines, err := s.symbols(r.Context(), of, j, append(batch.Addresses, fromParameter(o.Addresses)...))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(append(append([]byte("["), bytes.Join(lines, []byte(",\n"))...), ']', '\n'))
+	if err != nil {
+		return &brokenError{err}
+	}
+	return nil
+}
+
+func fromParameter(list []uint64) (out []address) {
+	for _, a := range list {
+		out = append(out, address(a))
+	}
+	return out
+}
+
+// symbols gives the lines that a job writes of addresses, one for each.
+func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses []address) ([][]byte, error) {
+	if len(addresses) == 0 || len(addresses) > maxAddresses {
+		return nil, badRequest.new(fmt.Sprintf("%d addresses, expected 1 to %d", len(addresses), maxAddresses))
+	}
+	in, err := newUpload(s.spoolDir(), s.budget, maxBatch)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b := bufio.NewWriter(in)
+	for _, a := range addresses {
+		if _, err := fmt.Fprintf(b, "0x%x\n", uint64(a)); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.Flush(); err != nil {
+		return nil, err
+	}
+	a, err := s.begin(ctx, of, j, in.File, "addresses")
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	all, err := io.ReadAll(a)
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(bytes.TrimSuffix(all, []byte("\n")), []byte("\n"))
+	if len(lines) != len(addresses) {
+		return nil, failed.new(fmt.Sprintf("%d answers to %d addresses", len(lines), len(addresses)))
+	}
+	return lines, nil
+}
+
+// An address is one in JSON: a number, or text of a number as C has it.
+type address uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *address) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return fmt.Errorf("address %s: expected a number, or one as \"0x1234\"", b)
+	}
+	*a = address(n)
+	return nil
+}
+
+// putObject keeps a file that was sent.
+func (s *Server) putObject(w http.ResponseWriter, r *http.Request, of *request) error {
+	id, err := objectID(r)
+	if err != nil {
+		return err
+	}
+	was, err := s.put(r.Context(), of, id, func(to io.Writer) error {
+		return s.within(r.Context(), "receive", func(context.Context, trace.Span) error {
+			n, err := io.Copy(to, &patientReader{r.Body, http.NewResponseController(w), s.now().Idle})
+			s.metrics.received(n)
+			return cutShort(err)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if was {
+		w.WriteHeader(http.StatusNoContent)
+	} else {
+		w.WriteHeader(http.StatusCreated)
+	}
+	return nil
+}
+
+// findObject says which files of a build ID are kept.
+func (s *Server) findObject(w http.ResponseWriter, r *http.Request, _ *request) error {
+	id, err := objectID(r)
+	if err != nil {
+		return err
+	}
+	files := s.kept(id)
+	if !files.Executable && !files.Debuginfo {
+		return notFound.new(fmt.Sprintf("no file of build ID %x is kept here", id))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return report.WriteJSON(w, struct {
+		BuildID    string `json:"build_id"`
+		Executable bool   `json:"executable"`
+		DebugInfo  bool   `json:"debuginfo"`
+	}{hex.EncodeToString(id), files.Executable, files.Debuginfo})
+}
+
+func objectID(r *http.Request) ([]byte, error) {
+	id, err := hex.DecodeString(r.PathValue("id"))
+	if err != nil || len(id) < objects.MinID || len(id) > objects.MaxID {
+		return nil, badRequest.new(fmt.Sprintf("build ID %q: expected %d to %d bytes in hexadecimal", r.PathValue("id"), objects.MinID, objects.MaxID))
+	}
+	return id, nil
+}
+
+// aboutProblem says what a type of problem is.
+func aboutProblem(w http.ResponseWriter, r *http.Request) {
+	k := problemKinds[r.PathValue("name")]
+	if k == nil {
+		notFound.new("there is no problem of this name").write(w)
+		return
+	}
+	w.Header().Set("Content-Type", contentTypes["text"])
+	_, _ = fmt.Fprintf(w, "%s (status %d)\n\n%s\n", k.title, k.status, k.about) // the caller may be gone
+}
+
+// health says that the server takes requests.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	leave, err := s.enter()
+	if err != nil {
+		problemOf(err).write(w)
+		return
+	}
+	leave()
+	w.Header().Set("Content-Type", contentTypes["text"])
+	_, _ = io.WriteString(w, "ok\n") // likewise
+}

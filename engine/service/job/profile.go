@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+)
+
+// ProfileFormats are the forms in which profiles are written.
+var ProfileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "html", "json"}
+
+// DefaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
+// second.
+const DefaultJoinWindow = 10 * time.Millisecond
+
+// A Profile asks for the profile of a recording. NewProfile gives the defaults.
+type Profile struct {
+	Format    string   // one of ProfileFormats; folded stacks are of the first event
+	Events    []string // none: all
+	MaxStack  int      // physical frames of a stack that are walked
+	NoSymbols bool     // neither functions nor lines are looked for
+	Annotate  []string // functions whose lines and instructions are written instead
+}
+
+// NewProfile is a Profile with the defaults: all events, as text.
+func NewProfile() Profile { return Profile{Format: "text", MaxStack: engine.DefaultMaxFrames} }
+
+// Check says what has no meaning, in the words of flags.
+func (p *Profile) Check() error {
+	if err := checkFormat(p.Format, ProfileFormats); err != nil {
+		return err
+	}
+	switch {
+	case len(p.Annotate) > 0 && p.Format != "text" && p.Format != "json":
+		return wrong("--annotate writes text or JSON: expected another --format than %s", p.Format)
+	case len(p.Annotate) > 0 && p.NoSymbols:
+		return wrong("--annotate names functions: expected no --symbols=false with it")
+	case p.MaxStack < 1:
+		return wrong("--max-stack %d: expected 1 or more", p.MaxStack)
+	}
+	return nil
+}
+
+// WriteReport writes a profile.
+func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptions) error {
+	if len(p.Annotate) > 0 {
+		if p.Format == "json" {
+			return r.WriteAnnotationsJSON(w)
+		}
+		return r.WriteAnnotations(w, o)
+	}
+	switch p.Format {
+	case "pprof":
+		return r.WritePprof(w)
+	case "otlp":
+		return r.WriteOTLP(w)
+	case "speedscope":
+		return r.WriteSpeedscope(w)
+	case "firefox":
+		return r.WriteFirefox(w)
+	case "html":
+		return r.WritePage(w)
+	case "json":
+		return r.WriteJSON(w)
+	case "folded":
+		events := r.Events()
+		if len(events) == 0 {
+			return nil
+		}
+		return r.WriteFolded(w, events[0])
+	}
+	return r.WriteText(w, o)
+}
+
+func (p *Profile) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
+	options := tools.Options
+	options.MaxFrames, options.NoSymbols = p.MaxStack, p.NoSymbols
+	e, err := tools.Engine.With(options)
+	if err != nil {
+		return o, err
+	}
+	defer e.Close()
+	// A recording is opened by its path, because it may be a folder.
+	path := fmt.Sprintf("/proc/self/fd/%d", in.Fd())
+	made, err := e.Profile(ctx, path, engine.ProfileOptions{JoinWindow: DefaultJoinWindow, Annotate: p.Annotate})
+	if err != nil {
+		return o, renamed(err, path, name)
+	}
+	rename(made, path, name)
+	r, err := report.NewProfile(made, p.Events...)
+	if err != nil {
+		return o, wrong("%v", renamed(err, path, name))
+	}
+	return o, p.WriteReport(r, out, report.TextOptions{})
+}

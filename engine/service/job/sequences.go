@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine"
+)
+
+// ofLane are the stacks of one lane, without those of threads that do not have it.
+func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if one, ok := s.Lane(lane); ok && !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+// topOf are stacks with their n innermost frames.
+func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if !yield(s.Top(n)) {
+				return
+			}
+		}
+	}
+}
+
+// pulled are stacks of which the first one was asked for before.
+func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s, ok := first, true; ok && yield(s); {
+			s, ok = next()
+		}
+	}
+}
+
+// walked notes what the exit status depends on, and counts, of stacks that go by.
+type walked struct {
+	target   *engine.Target
+	first    *engine.Stack // as far as it is needed
+	isWalked bool          // one of them was
+	counts   Counts
+}
+
+// over passes stacks on.
+func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
+	return func(yield func(*engine.Stack) bool) {
+		for s := range stacks {
+			if k.first == nil {
+				k.first = &engine.Stack{Thread: s.Thread, Stopped: s.Stopped}
+			}
+			k.isWalked = k.isWalked || s.IsWalked()
+			k.counts.add(s)
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Counts are how many stacks were written, and how many of their frames, inlined calls not
+// counted, were found in each way; and why the stacks ended.
+type Counts struct {
+	Stacks int                       `json:",omitempty"`
+	Frames map[engine.FoundBy]int    `json:",omitempty"`
+	Stops  map[engine.StopReason]int `json:",omitempty"`
+}
+
+func (c *Counts) add(s *engine.Stack) {
+	if c.Frames == nil {
+		c.Frames, c.Stops = map[engine.FoundBy]int{}, map[engine.StopReason]int{}
+	}
+	c.Stacks++
+	c.Stops[s.Stopped.Reason]++
+	for i := range s.Frames {
+		c.Frames[s.Frames[i].FoundBy]++
+	}
+}
+
+// AllFrames is how many frames there are, however they were found.
+func (c *Counts) AllFrames() (sum int) {
+	for _, n := range c.Frames {
+		sum += n
+	}
+	return sum
+}
+
+// err says that nothing could be walked.
+func (k *walked) err() error {
+	if k.isWalked {
+		return nil
+	}
+	return k.target.NotWalked(k.first)
+}
+
+// inWords lists what was expected.
+func inWords(list []string) string { return strings.Join(list, " or ") }

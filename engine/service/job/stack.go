@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package job is what can be asked of an engine in one go, whoever asks: the command
+// line, or a daemon for somebody else. A job says what engine it needs, and writes its
+// report.
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/source"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// ErrUsage is wrapped by errors that say that what was asked for has no meaning.
+var ErrUsage = errors.New("wrong usage")
+
+// A usageError says what is wrong, without a word about that it is.
+type usageError struct{ error }
+
+func (usageError) Is(target error) bool { return target == ErrUsage }
+
+func wrong(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// StackFormats are the forms in which stacks are written.
+var StackFormats = []string{"text", "json", "html", "breakpad"}
+
+// A Stack asks for the stacks of a target. NewStack gives the defaults.
+type Stack struct {
+	Format     string   // one of StackFormats
+	Thread     string   // the ID of the one thread; "": all
+	Crashed    bool     // only the threads that crashed
+	Top        int      // the N innermost frames of each stack; 0: all
+	Registers  bool     // the registers of every frame
+	Goroutines bool     // the goroutines of Go programs too
+	Lanes      bool     // what the lanes of waves do in every frame
+	Lane       int      // the stack of one lane; -1: of the thread
+	Locals     bool     // the variables of every frame
+	Globals    []string // variables of the target by name
+	Limits     value.Limits
+	Source     int // lines of source around the line of every frame; 0: none
+	Code       int // instructions around the PC of every frame; 0: none
+	MaxFrames  int // physical frames of a stack that are kept; 0: all
+	NoInlines  bool
+	NoFold     bool // equal stacks one by one, and every frame of a recursion
+	Signature  bool // only the signature of the crash
+
+	// WithPath says of the signature which target it is of: there are several.
+	WithPath bool
+}
+
+// NewStack is a Stack with the defaults: all threads, as text.
+func NewStack() Stack {
+	return Stack{Format: "text", Lane: -1, Limits: value.DefaultLimits, MaxFrames: engine.DefaultMaxFrames}
+}
+
+// Check says what has no meaning, in the words of flags. isSet says whether a flag was
+// given at all. MaxFrames of 0 is taken for all.
+func (s *Stack) Check(isSet func(flag string) bool) error {
+	if err := checkFormat(s.Format, StackFormats); err != nil {
+		return err
+	}
+	for _, name := range []string{"registers", "lanes", "locals", "globals", "source", "code"} {
+		if s.Format == "breakpad" && isSet(name) {
+			return wrong("--%s: --format breakpad has no place for it", name)
+		}
+	}
+	switch {
+	case s.MaxFrames < 0:
+		return wrong("--max-frames %d: expected 0 or more", s.MaxFrames)
+	case s.MaxFrames == 0 || s.MaxFrames > engine.AllFrames:
+		s.MaxFrames = engine.AllFrames
+	}
+	switch {
+	case s.Top < 0 || s.Top == 0 && isSet("top"):
+		return wrong("--top %d: expected 1 or more", s.Top)
+	case s.Crashed && s.Thread != "":
+		return wrong("--crashed and --thread %s: expected one of them", s.Thread)
+	case isSet("lane") && (s.Lane < 0 || s.Lane >= sdk.MaxLanes):
+		return wrong("--lane %d: expected 0 to %d", s.Lane, sdk.MaxLanes-1)
+	case s.Source < 0 || s.Source > source.MaxLines || s.Source == 0 && isSet("source"):
+		return wrong("--source %d: expected 1 to %d", s.Source, source.MaxLines)
+	case s.Code < 0 || s.Code > walk.MaxCode || s.Code == 0 && isSet("code"):
+		return wrong("--code %d: expected 1 to %d", s.Code, walk.MaxCode)
+	}
+	if err := s.checkSignature(isSet); err != nil {
+		return err
+	}
+	return CheckLimits(s.Limits)
+}
+
+// checkFormat refuses a form that there is none of.
+func checkFormat(format string, formats []string) error {
+	if slices.Contains(formats, format) {
+		return nil
+	}
+	return wrong("--format %s: expected %s", format, inWords(formats))
+}
+
+// CheckLimits says what of limits of values has no meaning.
+func CheckLimits(l value.Limits) error {
+	switch {
+	case l.Depth < 1 || l.Depth > value.MaxDepth:
+		return wrong("--depth %d: expected 1 to %d", l.Depth, value.MaxDepth)
+	case l.Elements < 1 || l.Elements > value.MaxElements:
+		return wrong("--elements %d: expected 1 to %d", l.Elements, value.MaxElements)
+	}
+	return nil
+}
+
+// Engine adds to options of an engine what the stacks need.
+func (s *Stack) Engine(o engine.Options) engine.Options {
+	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.MaxFrames, s.NoInlines, s.Registers, s.Source
+	o.Lanes = s.Lanes || s.Lane >= 0 || s.Format == "json" || s.Format == "html"
+	o.Locals = nil
+	if s.Locals {
+		o.Locals = &s.Limits
+	}
+	return o
+}
+
+// Stacks are the stacks of a target as they were asked for. Close closes what was opened
+// for them, but not the target.
+type Stacks struct {
+	*Stack
+	target *engine.Target // with goroutines, where they were asked for
+	stacks *report.Stacks
+	signed *report.Signature // in the place of stacks
+	walked *walked
+	ends   []func() // in reverse
+}
+
+// Of finds out what is to be written of a target.
+func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
+	p := &Stacks{Stack: s}
+	if err := p.fill(ctx, t); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// fill selects what is to be written.
+func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
+	if p.Goroutines {
+		with := t.WithGoroutines(ctx)
+		p.ends = append(p.ends, func() { _ = with.Close() })
+		t = with
+	}
+	if p.Signature {
+		return p.sign(ctx, t)
+	}
+	threads, err := p.selected(t)
+	if err != nil {
+		return err
+	}
+	p.target, p.walked = t, &walked{target: t}
+	stacks := p.walked.over(t.StacksOf(ctx, threads))
+	known := t.Fact(ctx)
+	signed := newSigned(t, known)
+	if p.signs() {
+		stacks = signed.over(stacks)
+	}
+	if p.Lane >= 0 {
+		next, stop := iter.Pull(ofLane(stacks, uint32(p.Lane))) //nolint:gosec // checked
+		p.ends = append(p.ends, stop)
+		first, ok := next()
+		if !ok {
+			return fmt.Errorf("%s: no thread has a frame of a lane %d", t.Info().Path, p.Lane)
+		}
+		stacks = pulled(first, next)
+	}
+	if p.Top > 0 {
+		stacks = topOf(stacks, p.Top)
+	}
+	p.stacks = report.NewStacks(t, stacks)
+	if p.stacks.Globals, err = p.readGlobals(ctx, t); err != nil {
+		return err
+	}
+	p.stacks.Fact, p.stacks.Signature = known, signed.of
+	if p.Code > 0 {
+		p.stacks.ShowCode(ctx, t.CodeReader(p.Code))
+	}
+	return nil
+}
+
+// Target is the target whose stacks are written: the one that was given, or that with its
+// goroutines.
+func (p *Stacks) Target() *engine.Target { return p.target }
+
+// WriteOptions say what is not about the stacks.
+type WriteOptions struct {
+	Color   bool // colours of terminals
+	Verbose bool // also what was looked for
+}
+
+// WriteReport writes the stacks while they are walked.
+func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) error {
+	text := report.TextOptions{Color: o.Color, NoFold: p.NoFold, OneLane: p.Lane >= 0, Verbose: o.Verbose}
+	switch {
+	case p.signed != nil && p.Format == "json":
+		return report.WriteJSON(w, p.signed)
+	case p.signed != nil:
+		return p.signed.WriteText(w, !p.WithPath)
+	case p.Format == "json":
+		return p.stacks.WriteJSON(w)
+	case p.Format == "breakpad":
+		return p.stacks.WriteBreakpad(ctx, w, p.target)
+	case p.Format == "html":
+		return p.stacks.WritePage(w, text)
+	}
+	return p.stacks.WriteText(w, text)
+}
+
+// Err says, after WriteReport, that nothing could be walked for lack of an architecture: it
+// wraps engine.ErrNotWalked.
+func (p *Stacks) Err() error { return p.walked.err() }
+
+// Counts are what was written so far.
+func (p *Stacks) Counts() Counts { return p.walked.counts }
+
+// Close closes what was opened for the stacks.
+func (p *Stacks) Close() {
+	for _, end := range slices.Backward(p.ends) {
+		end()
+	}
+}
+
+// readGlobals reads the variables that were asked for by name, those of threads as the
+// first thread has them that crashed. One that nothing has is a mistake of the user's.
+func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []report.Global, err error) {
+	threads := t.Threads()
+	if len(s.Globals) == 0 || len(threads) == 0 {
+		return nil, nil
+	}
+	thread := threads[0]
+	for _, th := range threads {
+		if th.Crashed || th.ID == s.Thread {
+			thread = th
+			break
+		}
+	}
+	for _, name := range s.Globals {
+		found, err := t.Globals(ctx, thread, name, s.Limits)
+		if len(found) == 0 {
+			return nil, errors.Join(fmt.Errorf("%s: no variable %s in the debug information of its modules", t.Info().Path, name), err)
+		}
+		for _, g := range found {
+			list = append(list, report.Global{GlobalVariable: g, Thread: thread})
+		}
+	}
+	return list, nil
+}
+
+// selected are the threads to write. Where each is written by itself, as text, those
+// that crashed are the first.
+func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
+	if s.Crashed {
+		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })
+		if len(list) == 0 {
+			return nil, fmt.Errorf("%s: none of its %d threads crashed", t.Info().Path, len(t.Threads()))
+		}
+		return list, nil
+	}
+	if s.Thread == "" && s.NoFold && (s.Format == "text" || s.Format == "html") {
+		list := slices.Clone(t.Threads())
+		slices.SortStableFunc(list, func(a, b *target.Thread) int { return cmp.Compare(isLast(a), isLast(b)) })
+		return list, nil
+	}
+	if s.Thread == "" {
+		return t.Threads(), nil
+	}
+	for _, th := range t.Threads() {
+		if th.ID == s.Thread {
+			return []*target.Thread{th}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
+}
+
+// isLast is 0 of a thread that crashed, and 1 of others.
+func isLast(th *target.Thread) int {
+	if th.Crashed {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import "github.com/unwindd/unwindd/engine/plugin"
+
+// A Use is what was used of what is kept from one job to the next.
+type Use struct {
+	// CodeObjects and NewCodeObjects are how many code objects were asked for whose rows and
+	// names were there from before, and how many were not.
+	CodeObjects    uint64 `json:",omitempty"`
+	NewCodeObjects uint64 `json:",omitempty"`
+	// Plugins are the processes of plugins, by the plugin's name.
+	Plugins map[string]plugin.Counts `json:",omitempty"`
+}
+
+// used is what was used since the last call.
+func (t *Tools) used() (u Use) {
+	hits, misses := t.Engine.Library().Uses()
+	u.CodeObjects, u.NewCodeObjects = hits-t.before.CodeObjects, misses-t.before.NewCodeObjects
+	all := t.Engine.Plugins().Counts()
+	for name, now := range all {
+		if d := now.Since(t.before.Plugins[name]); d != (plugin.Counts{}) {
+			if u.Plugins == nil {
+				u.Plugins = map[string]plugin.Counts{}
+			}
+			u.Plugins[name] = d
+		}
+	}
+	t.before = Use{hits, misses, all}
+	return u
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/remote"
+)
+
+// A Walk asks for the stacks of a target that stays with who asks: what is read is its head
+// (remote.Head), and the rest is asked for.
+type Walk struct {
+	Stack Stack
+	Write WriteOptions
+}
+
+func (w *Walk) run(ctx context.Context, tools *Tools, in *os.File, out io.Writer) (o Outcome, err error) {
+	if tools.Ask == nil {
+		return o, errors.New("nobody answers what is asked of the target")
+	}
+	head, err := readHead(in)
+	if err != nil {
+		return o, err
+	}
+	e, err := tools.Engine.With(w.Stack.Engine(tools.Options))
+	if err != nil {
+		return o, err
+	}
+	defer e.Close()
+	state, err := tools.host.Open(head, tools.Ask, e.Finder(""))
+	if err != nil {
+		return o, err
+	}
+	t := e.Attach(state)
+	defer t.Close()
+	t.SetInputProblems(head.Packed)
+	o, err = w.Stack.write(ctx, t, out, w.Write)
+	// What was not answered is missing in the report.
+	return o, errors.Join(tools.host.Err(), err)
+}
+
+// readHead reads the head of a target, which is a file.
+func readHead(in *os.File) (*remote.Head, error) {
+	m, err := object.MapFile(in, "the head of the target")
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	if len(m.Data()) > remote.MaxHead {
+		return nil, fmt.Errorf("%w: %d bytes, expected at most %d", remote.ErrHead, len(m.Data()), remote.MaxHead)
+	}
+	var head *remote.Head
+	err = object.Guard(func() (err error) { head, err = remote.DecodeHead(m.Data()); return err })
+	return head, err
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/worker"
+)
+
+// metrics are what Prometheus reads at /metrics.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	waits    prometheus.Histogram
+	bytes    *prometheus.CounterVec
+	workers  *prometheus.CounterVec
+	stacks   *prometheus.CounterVec
+	frames   *prometheus.CounterVec
+	stops    *prometheus.CounterVec
+	lookups  *prometheus.CounterVec
+	plugins  *prometheus.CounterVec
+}
+
+// durations are the bounds, in seconds, that requests are counted by.
+var durations = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+
+// eventNames are the names of what becomes of workers.
+var eventNames = map[worker.EventKind]string{
+	worker.Started: "started", worker.Died: "died", worker.Stopped: "stopped", worker.Replaced: "replaced",
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "unwindd", Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, value func() float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "unwindd", Name: name, Help: help}, value))
+	}
+	m.requests = counter("requests_total", "Requests that were answered, by what they asked for and how they ended.", "kind", "status")
+	m.bytes = counter("bytes_total", "Bytes of bodies and reports.", "direction")
+	m.workers = counter("workers_total", "Processes that read requests, by what became of them.", "event")
+	m.stacks = counter("stacks_total", "Stacks that were written.", "kind")
+	m.frames = counter("frames_total", "Frames of stacks, by how they were found.", "found_by")
+	m.stops = counter("stops_total", "Stacks, by why they end.", "reason")
+	m.lookups = counter("cache_lookups_total", "What was looked up: code objects that workers know already, and files of the store of objects.", "cache", "result")
+	m.plugins = counter("plugin_processes_total", "Processes of plugins: those that were started, those of them that replaced one that had ended, and failures.", "plugin", "event")
+	m.downloads("debuginfod", s.Remote)
+	m.downloads("symbols", s.Symbols)
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "unwindd", Name: "request_duration_seconds", Help: "How long requests took, from their first byte to the last one of the answer.", Buckets: durations,
+	}, []string{"kind"})
+	m.waits = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "unwindd", Name: "queue_wait_seconds", Help: "How long requests waited for a worker, once they were sent.", Buckets: durations,
+	})
+	gauge("queue_length", "Requests that wait for a worker.", func() float64 { return float64(s.queue.length()) })
+	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.used.Load()) })
+	gauge("objects_bytes", "Bytes of the code objects that are kept.", func() float64 { return float64(s.store.Bytes()) })
+	m.registry.MustRegister(m.seconds, m.waits, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// request counts a request that has ended.
+func (m *metrics) request(kind, status string, took time.Duration) {
+	m.requests.WithLabelValues(kind, status).Inc()
+	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// waited counts how long a request waited for a worker.
+func (m *metrics) waited(d time.Duration) { m.waits.Observe(d.Seconds()) }
+
+func (m *metrics) received(bytes int64) { m.bytes.WithLabelValues("received").Add(float64(bytes)) }
+func (m *metrics) sent(bytes int)       { m.bytes.WithLabelValues("sent").Add(float64(bytes)) }
+
+func (m *metrics) worker(e worker.EventKind) { m.workers.WithLabelValues(eventNames[e]).Inc() }
+
+// looked counts a look-up of a cache.
+func (m *metrics) looked(cache string, isHit bool) {
+	result := "miss"
+	if isHit {
+		result = "hit"
+	}
+	m.lookups.WithLabelValues(cache, result).Inc()
+}
+
+// downloads counts the files that a client keeps, and those that it asks servers for.
+func (m *metrics) downloads(cache string, remote object.Remote) {
+	client, ok := remote.(interface{ Uses() (hits, misses uint64) })
+	if !ok {
+		return
+	}
+	for _, result := range []string{"hit", "miss"} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "unwindd", Name: "download_lookups_total", Help: "Files that were looked up among those that were downloaded before; servers are asked for those that are missed.",
+			ConstLabels: prometheus.Labels{"cache": cache, "result": result},
+		}, func() float64 {
+			hits, misses := client.Uses()
+			if result == "hit" {
+				return float64(hits)
+			}
+			return float64(misses)
+		}))
+	}
+}
+
+// used counts what a worker has used of what it keeps.
+func (m *metrics) used(u *job.Use) {
+	m.lookups.WithLabelValues("code_objects", "hit").Add(float64(u.CodeObjects))
+	m.lookups.WithLabelValues("code_objects", "miss").Add(float64(u.NewCodeObjects))
+	for name, c := range u.Plugins {
+		m.plugins.WithLabelValues(name, "started").Add(float64(c.Starts))
+		m.plugins.WithLabelValues(name, "restarted").Add(float64(c.Restarts))
+		m.plugins.WithLabelValues(name, "failed").Add(float64(c.Failures))
+	}
+}
+
+// done counts what a job has found.
+func (m *metrics) done(kind string, o *job.Outcome) {
+	m.used(&o.Used)
+	m.stacks.WithLabelValues(kind).Add(float64(o.Counts.Stacks))
+	for by, n := range o.Counts.Frames {
+		m.frames.WithLabelValues(string(by)).Add(float64(n))
+	}
+	for reason, n := range o.Counts.Stops {
+		m.stops.WithLabelValues(string(reason)).Add(float64(n))
+	}
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package objects keeps files of code and of debug information on disk, by build ID, so
+// that each is sent once. A store has a bounded number of bytes: what was not used for the
+// longest time goes first. It is whole however a process that writes to it ends.
+package objects
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// Files of an object. A file has both parts where it has code and debug information.
+const (
+	Executable = "executable"
+	DebugInfo  = "debuginfo"
+)
+
+// MaxID is how many bytes a build ID has at most, MinID at least: linkers write 8 to 20.
+const (
+	MinID = 2
+	MaxID = 64
+)
+
+// A Store is a folder of files, and an object.Remote that has them. It may be used
+// concurrently, and by several processes.
+type Store struct {
+	dir      string
+	maxBytes int64
+
+	mu    sync.Mutex
+	bytes int64 // about how many it has
+}
+
+// Open opens the store in a folder, which is made where it is not there. maxBytes is how
+// many bytes it may have.
+func Open(dir string, maxBytes int64) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, maxBytes: maxBytes}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.evict(0)
+}
+
+// Resize changes how many bytes the store may have. More than that go when the next file
+// comes.
+func (s *Store) Resize(maxBytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.maxBytes = maxBytes
+}
+
+// Dir is the store's folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Bytes is about how many bytes the store has.
+func (s *Store) Bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
+}
+
+// folder is where the files of a build ID are; "" where that is none.
+func (s *Store) folder(id []byte) string {
+	if len(id) < MinID || len(id) > MaxID {
+		return ""
+	}
+	name := hex.EncodeToString(id)
+	return filepath.Join(s.dir, name[:2], name[2:])
+}
+
+// Find gives the path of a file of a build ID; "" where the store does not have it.
+func (s *Store) Find(id []byte, kind string) string {
+	folder := s.folder(id)
+	if folder == "" {
+		return ""
+	}
+	path := filepath.Join(folder, kind)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // it was used
+	return path
+}
+
+// Fetch implements object.Remote.
+func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	kinds := []string{Executable}
+	switch f.Kind {
+	case object.RemoteDebuginfo:
+		kinds = []string{DebugInfo}
+	case object.RemoteExecutable, object.RemoteCode:
+	default:
+		return "", nil
+	}
+	for _, kind := range kinds {
+		if path := s.Find(f.BuildID, kind); path != "" {
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
+// A Part is a file that is being sent. Close ends it: what was not kept is gone.
+type Part struct {
+	*os.File
+	store *Store
+}
+
+// Create begins a file.
+func (s *Store) Create() (*Part, error) {
+	for {
+		f, err := os.CreateTemp(s.dir, partPrefix)
+		if err != nil {
+			return nil, err
+		}
+		// The lock says that somebody writes it; no end of a process leaves it.
+		err = lock(f, unix.LOCK_EX)
+		var info unix.Stat_t
+		if err == nil {
+			err = unix.Fstat(int(f.Fd()), &info)
+		}
+		if err == nil && info.Nlink > 0 {
+			return &Part{f, s}, nil
+		}
+		_ = f.Close()
+		if err != nil {
+			_ = os.Remove(f.Name())
+			return nil, err
+		}
+		// Another process took it for one that was left.
+	}
+}
+
+// lock locks a file.
+func lock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// removeLeft removes a file that is not whole, if nobody writes it any more.
+func removeLeft(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if lock(f, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		_ = os.Remove(path)
+	}
+}
+
+// partPrefix begins the names of files that are not whole. Names of objects have no such
+// character.
+const partPrefix = "part-"
+
+// Keep keeps the file for a build ID, as each of kinds.
+func (p *Part) Keep(id []byte, kinds ...string) error {
+	folder := p.store.folder(id)
+	if folder == "" {
+		return fmt.Errorf("a build ID of %d bytes, expected %d to %d", len(id), MinID, MaxID)
+	}
+	info, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	if err := p.Sync(); err != nil {
+		return err
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	if err := p.store.evict(info.Size()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		// Two names are one file: it takes no room twice.
+		link := p.Name() + "." + kind
+		if err := os.Link(p.Name(), link); err != nil {
+			return err
+		}
+		if err := os.Rename(link, filepath.Join(folder, kind)); err != nil {
+			_ = os.Remove(link)
+			return err
+		}
+	}
+	p.store.bytes += info.Size()
+	return nil
+}
+
+// Close closes the file, and takes its first name from it.
+func (p *Part) Close() error { return errors.Join(p.File.Close(), os.Remove(p.Name())) }
+
+// An entry is a file of the store, which may have two names.
+type entry struct {
+	paths []string
+	size  int64
+	used  time.Time
+}
+
+// evict removes what was not used for the longest time, until there is room for more
+// bytes. An error says that there is none.
+func (s *Store) evict(more int64) error {
+	if more > s.maxBytes {
+		return fmt.Errorf("a file of %d bytes, expected at most %d", more, s.maxBytes)
+	}
+	if s.bytes > 0 && s.bytes+more <= s.maxBytes {
+		return nil
+	}
+	list, err := s.list()
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if s.bytes+more <= s.maxBytes {
+			break
+		}
+		isGone := true
+		for _, path := range e.paths {
+			isGone = os.Remove(path) == nil && isGone
+			_ = os.Remove(filepath.Dir(path)) // where nothing else is in it
+		}
+		if isGone {
+			s.bytes -= e.size
+		}
+	}
+	return nil
+}
+
+// list lists the files, the one first that was not used for the longest time, and counts
+// their bytes.
+func (s *Store) list() (list []*entry, err error) {
+	s.bytes = 0
+	known := map[uint64]*entry{} // by inode
+	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return skipAbsent(err)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return skipAbsent(err)
+		}
+		if strings.HasPrefix(d.Name(), partPrefix) {
+			removeLeft(path)
+			return nil
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return nil
+		}
+		e := known[st.Ino]
+		if e == nil {
+			e = &entry{size: info.Size(), used: info.ModTime()}
+			known[st.Ino] = e
+			list = append(list, e)
+			s.bytes += e.size
+		}
+		e.paths = append(e.paths, path)
+		return nil
+	})
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(a.used.Compare(b.used), strings.Compare(a.paths[0], b.paths[0])) })
+	return list, err
+}
+
+// skipAbsent is an error but for that of a file that is not there any more.
+func skipAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+var _ io.Writer = (*Part)(nil)

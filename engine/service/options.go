@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// This file makes jobs of options, as they come by gRPC, or as parameters of HTTP.
+
+// setParameters sets the members of options that parameters of a URL name: max-frames and
+// max_frames are max_frames. One without a value is true.
+func setParameters(o proto.Message, parameters url.Values) error {
+	m := o.ProtoReflect()
+	for name, values := range parameters {
+		field := m.Descriptor().Fields().ByName(protoreflect.Name(strings.ReplaceAll(name, "-", "_")))
+		if field == nil {
+			return badRequest.new(fmt.Sprintf("there is no parameter %q, expected %s", name, parameterNames(m.Descriptor())))
+		}
+		if !field.IsList() && len(values) > 1 {
+			return badRequest.new(fmt.Sprintf("parameter %s is there %d times, expected once", name, len(values)))
+		}
+		for _, text := range values {
+			v, err := parameterValue(field, text)
+			if err != nil {
+				return badRequest.new(fmt.Sprintf("parameter %s is %q, expected %v", name, text, err))
+			}
+			if field.IsList() {
+				m.Mutable(field).List().Append(v)
+			} else {
+				m.Set(field, v)
+			}
+		}
+	}
+	return nil
+}
+
+// parameterNames lists the parameters.
+func parameterNames(d protoreflect.MessageDescriptor) string {
+	var names []string
+	for i := range d.Fields().Len() {
+		names = append(names, parameterName(d.Fields().Get(i)))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func parameterName(f protoreflect.FieldDescriptor) string {
+	return strings.ReplaceAll(string(f.Name()), "_", "-")
+}
+
+// parameterValue reads a value. The error says what is expected.
+func parameterValue(f protoreflect.FieldDescriptor, text string) (v protoreflect.Value, err error) {
+	switch f.Kind() {
+	case protoreflect.BoolKind:
+		is, err := strconv.ParseBool(cmp.Or(text, "true"))
+		if err != nil {
+			return v, fmt.Errorf("true or false")
+		}
+		return protoreflect.ValueOfBool(is), nil
+	case protoreflect.Uint32Kind:
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return v, fmt.Errorf("a number from 0 to %d", uint32(1<<32-1))
+		}
+		return protoreflect.ValueOfUint32(uint32(n)), nil
+	case protoreflect.BytesKind:
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			return v, fmt.Errorf("bytes in hexadecimal")
+		}
+		return protoreflect.ValueOfBytes(b), nil
+	}
+	return protoreflect.ValueOfString(text), nil
+}
+
+// maxName bounds the name of what somebody sends, in bytes.
+const maxName = 200
+
+// nameOf is what a target is called in all that is said of it: it is no path of this
+// machine.
+func nameOf(text, usual string) string {
+	base := path.Base(strings.ReplaceAll(text, `\`, "/"))
+	if base == "." || base == ".." || base == "/" || len(base) > maxName {
+		return usual
+	}
+	return base
+}
+
+// stackJob is the job of options. A member of options is a flag that was given where it is
+// not empty.
+func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
+	j := job.NewStack()
+	j.Format = cmp.Or(o.Format, "json")
+	j.Thread, j.Crashed, j.Top, j.Registers, j.Goroutines = o.Thread, o.Crashed, int(o.Top), o.Registers, o.Goroutines
+	j.Lanes, j.Locals, j.Globals, j.Source, j.Code = o.Lanes, o.Locals, o.Globals, int(o.Source), int(o.Code)
+	j.NoInlines, j.NoFold, j.Signature, j.Limits.Raw = o.NoInlines, o.NoFold, o.Signature, o.Raw
+	if o.Lane != nil {
+		j.Lane = int(*o.Lane)
+	}
+	if o.Depth != 0 {
+		j.Limits.Depth = int(o.Depth)
+	}
+	if o.Elements != 0 {
+		j.Limits.Elements = int(o.Elements)
+	}
+	if o.MaxFrames != nil {
+		j.MaxFrames = int(*o.MaxFrames)
+	}
+	err := j.Check(func(flag string) bool {
+		f := o.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(strings.ReplaceAll(flag, "-", "_")))
+		return f != nil && o.ProtoReflect().Has(f)
+	})
+	if j.MaxFrames = min(j.MaxFrames, s.now().Frames); err != nil {
+		return nil, "", badRequest.new(err.Error())
+	}
+	return &job.Job{Stack: &j}, nameOf(o.Name, "target"), nil
+}
+
+func (s *Server) profileJob(o *pb.ProfileOptions) (*job.Job, string, error) {
+	j := job.NewProfile()
+	j.Format, j.Events, j.NoSymbols, j.Annotate = cmp.Or(o.Format, "json"), o.Event, o.NoSymbols, o.Annotate
+	if o.MaxStack != 0 {
+		j.MaxStack = min(int(o.MaxStack), s.now().Frames)
+	}
+	if err := j.Check(); err != nil {
+		return nil, "", badRequest.new(err.Error())
+	}
+	return &job.Job{Profile: &j}, nameOf(o.Name, "perf.data"), nil
+}
+
+func (s *Server) snapshotJob(o *pb.SnapshotOptions) (*job.Job, string, error) {
+	return &job.Job{Snapshot: &job.Snapshot{Files: o.Files}}, nameOf(o.Name, "target"), nil
+}
+
+// symbolizeJob is the job of the first batch of a stream.
+func symbolizeJob(buildID []byte, noInlines, mangled bool) (*job.Job, error) {
+	j := job.Symbolize{BuildID: hex.EncodeToString(buildID), NoInlines: noInlines, Mangled: mangled}
+	if err := j.Check(); err != nil {
+		return nil, badRequest.new(err.Error())
+	}
+	return &job.Job{Symbolize: &j}, nil
+}

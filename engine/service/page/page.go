@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package page is the page of a server, by which people send it files and look at the
+// reports: one file, which loads nothing but answers of its server.
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/report/flamepage"
+	"github.com/unwindd/unwindd/engine/report/look"
+	"github.com/unwindd/unwindd/engine/report/stackpage"
+)
+
+// About is what the page has to know of its server.
+type About struct {
+	NeedsToken bool  // the caller has to show one
+	KeepsAny   bool  // reports can be kept
+	MaxBody    int64 // bytes that a request may send
+}
+
+var (
+	//go:embed page.html
+	layout string
+	//go:embed page.css
+	style string
+	//go:embed page.js
+	script string
+
+	whole = template.Must(template.New("page").Parse(layout))
+)
+
+// shown are the scripts and the styles of reports.
+var shown = [...]func() (script, style string){stackpage.Sources, flamepage.Sources}
+
+// sources gives the hash-sources of scripts and styles, with those of reports.
+func sources(own ...string) (scripts, styles string) {
+	var s, t []string
+	if len(own) == 2 {
+		s, t = append(s, look.Source(own[0])), append(t, look.Source(own[1]))
+	}
+	for _, of := range shown {
+		script, style := of()
+		s, t = append(s, look.Source(script)), append(t, look.Source(style))
+	}
+	return strings.Join(s, " "), strings.Join(t, " ")
+}
+
+// Policy is the Content-Security-Policy of the page. A report that is in a frame of it, and
+// has its own policy too, is bound by it: the scripts and the styles of reports are
+// let in, and no others. Nothing can be asked for but what the server answers.
+func Policy() string {
+	scripts, styles := sources(look.Script+script, look.Style+style)
+	return "default-src 'none'; script-src " + scripts + "; style-src " + styles +
+		"; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// ReportPolicy is the Content-Security-Policy of a report that is a page of its own: it has
+// no origin, so that it reaches nothing of the server's, whatever is in it.
+func ReportPolicy() string {
+	scripts, styles := sources()
+	return "sandbox allow-scripts; default-src 'none'; script-src " + scripts + "; style-src " + styles +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// Write writes the page.
+func Write(w io.Writer, a About) error {
+	var b bytes.Buffer
+	err := whole.Execute(&b, struct {
+		About
+		Style  template.CSS
+		Script template.JS
+	}{a, template.CSS(look.Style + style), template.JS(look.Script + script)}) //nolint:gosec // they are ours
+	if err == nil {
+		_, err = w.Write(b.Bytes())
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/page"
+	"github.com/unwindd/unwindd/engine/service/reports"
+)
+
+// This file answers with pages, and with reports that are kept for them.
+
+// reportsPath is where reports are that are kept.
+const reportsPath = "/reports/"
+
+// pageHeaders are those of pages: no other site shows them in a frame, opens them as its
+// own, or learns their addresses, one of which is all that it takes to read a report.
+var pageHeaders = map[string]string{
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"X-Frame-Options":              "DENY",
+	"Cache-Control":                "no-store",
+}
+
+func setPageHeaders(w http.ResponseWriter, policy string) {
+	for name, value := range pageHeaders {
+		w.Header().Set(name, value)
+	}
+	w.Header().Set("Content-Security-Policy", policy)
+}
+
+// anybody is who asks for what everybody may see.
+const anybody = "(anybody)"
+
+// isForAnybody says that a request is let in without a token: it asks for the page, which
+// has nothing of anybody's in it, and asks for a token itself.
+func isForAnybody(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	isPage := strings.HasPrefix(r.URL.Path, reportsPath) && strings.Contains(r.Header.Get("Accept"), "text/html")
+	return r.URL.Path == "/" || r.URL.Path == "/healthz" || isPage && r.Header.Get("Authorization") == ""
+}
+
+// showPage answers with the page.
+func (s *Server) showPage(w http.ResponseWriter, _ *http.Request, of *request) error {
+	setPageHeaders(w, page.Policy())
+	w.Header().Set("Content-Type", contentTypes["html"])
+	err := page.Write(w, page.About{NeedsToken: of.caller == anybody, KeepsAny: s.reports != nil, MaxBody: s.now().Body})
+	if err != nil {
+		return &brokenError{err}
+	}
+	return nil
+}
+
+// errKeepsNone says that the server was told to keep no reports.
+var errKeepsNone = badRequest.new("this server keeps no reports")
+
+// ifKept is the job of a request whose report is to be kept.
+func (s *Server) ifKept(of jobOf) jobOf {
+	return func(r *http.Request) (*job.Job, string, error) {
+		if s.reports == nil {
+			return nil, "", errKeepsNone
+		}
+		return of(r)
+	}
+}
+
+// keep keeps a report, and answers by where it is.
+func (s *Server) keep(w http.ResponseWriter, a *answer, h reports.Head) error {
+	id, size, err := s.reports.Keep(h, a)
+	if err != nil {
+		return err
+	}
+	<-a.done
+	w.Header().Set("Content-Type", contentTypes["json"])
+	w.Header().Set("Location", reportsPath+id)
+	w.WriteHeader(http.StatusCreated)
+	_ = report.WriteJSON(w, struct { // the caller may be gone
+		ID       string `json:"id"`
+		Bytes    int64  `json:"bytes"`
+		Unwalked string `json:"unwalked,omitempty"`
+	}{id, size, a.outcome.Unwalked})
+	return nil
+}
+
+// getReport answers with a report that is kept; with the page, which asks for a token and
+// then for the report, where a browser goes to it and the server wants one.
+func (s *Server) getReport(w http.ResponseWriter, r *http.Request, of *request) error {
+	if of.caller == anybody {
+		return s.showPage(w, r, of)
+	}
+	if s.reports == nil {
+		return errKeepsNone
+	}
+	kept, err := s.reports.Open(r.PathValue("id"))
+	if err != nil {
+		return keptProblem(err)
+	}
+	defer kept.Close()
+	setPageHeaders(w, page.ReportPolicy())
+	w.Header().Set("Content-Type", kept.Type)
+	c := http.NewResponseController(w)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := kept.Read(buf)
+		_ = c.SetWriteDeadline(time.Now().Add(s.now().Idle)) // not every connection has deadlines
+		if _, err := w.Write(buf[:n]); err != nil {
+			return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
+		}
+		s.metrics.sent(n)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &brokenError{err}
+		}
+	}
+}
+
+// removeReport removes a report that is kept.
+func (s *Server) removeReport(w http.ResponseWriter, r *http.Request, _ *request) error {
+	if s.reports == nil {
+		return errKeepsNone
+	}
+	if err := s.reports.Remove(r.PathValue("id")); err != nil {
+		return keptProblem(err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// keptProblem is the problem of an error of the reports that are kept.
+func keptProblem(err error) error {
+	if errors.Is(err, reports.ErrNone) {
+		return notFound.new(err.Error())
+	}
+	return err
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// TestCallersHaveTurns has one caller with many requests and two with few: after each
+// request of the one comes one of each other.
+func TestCallersHaveTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 100, 100)
+		if err := q.enter(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []string
+		for _, caller := range []string{"many", "many", "many", "many", "few", "few", "one"} {
+			go func() {
+				if err := q.enter(t.Context(), caller); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, caller)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				q.leave()
+			}()
+			synctest.Wait()
+		}
+		if n := q.length(); n != 7 {
+			t.Errorf("%d wait, expected 7", n)
+		}
+		q.leave()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if want := []string{"many", "few", "one", "many", "few", "many", "many"}; !slices.Equal(order, want) {
+			t.Errorf("%v, expected %v", order, want)
+		}
+		if q.free != 1 || q.length() != 0 || len(q.turns) != 0 || len(q.lines) != 0 {
+			t.Errorf("%d places, %d wait, turns of %v, lines %v", q.free, q.length(), q.turns, q.lines)
+		}
+	})
+}
+
+// TestWhoWaitsMayGo takes requests out of the queue, from each place in it.
+func TestWhoWaitsMayGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1, 5, 3)
+		if err := q.enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		var cancels []context.CancelFunc
+		results := make(chan error, 5)
+		for _, caller := range []string{"a", "a", "a", "b", "c"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			go func() { results <- q.enter(ctx, caller) }()
+			synctest.Wait()
+		}
+		for _, caller := range []string{"a", "d"} {
+			if err := q.enter(t.Context(), caller); !errors.Is(err, errBusy) {
+				t.Errorf("%s: %v, expected that it is busy", caller, err)
+			}
+		}
+		for _, i := range []int{1, 3, 0, 4, 2} {
+			cancels[i]()
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		q.leave()
+		if q.free != 1 || q.length() != 0 || len(q.turns) != 0 || len(q.lines) != 0 {
+			t.Errorf("%d places, %d wait, turns of %v, lines %v", q.free, q.length(), q.turns, q.lines)
+		}
+	})
+}
+
+// TestReportsAreReadAsTheyWereWritten has reports of many sizes read while they are
+// written, in parts of any size.
+func TestReportsAreReadAsTheyWereWritten(t *testing.T) {
+	dir := t.TempDir()
+	b := newBudget(1 << 30)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, size := range []int{0, 1, 1000, inMemory - 1, inMemory, inMemory + 1, 3*inMemory + 7} {
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(r.Uint32())
+		}
+		s := newSpool(dir, b)
+		go func() {
+			for rest := want; len(rest) > 0; {
+				n := min(1+r.IntN(70_000), len(rest))
+				if _, err := s.Write(rest[:n]); err != nil {
+					t.Error(err)
+				}
+				rest = rest[n:]
+			}
+			s.finish(nil)
+		}()
+		if err := s.begun(); err != nil {
+			t.Error(err)
+		}
+		if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes: %d bytes, %v", size, len(got), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := b.used.Load(); n != 0 {
+		t.Errorf("%d bytes of the budget are used", n)
+	}
+}
+
+// TestReportsThatEndEarly are never taken for whole ones.
+func TestReportsThatEndEarly(t *testing.T) {
+	for _, cause := range []error{errors.New("the worker died"), io.EOF, io.ErrUnexpectedEOF} {
+		s := newSpool(t.TempDir(), newBudget(1<<20))
+		if _, err := s.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		if !s.Restart() {
+			t.Error("what nobody has read cannot be begun anew")
+		}
+		if _, err := s.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		s.finish(cause)
+		if err := s.begun(); err == nil {
+			t.Errorf("%v: a report that ended early has begun", cause)
+		}
+		if got, err := io.ReadAll(s); err == nil || string(got) != "half" {
+			t.Errorf("%v: %q, %v", cause, got, err)
+		}
+		if s.Restart() {
+			t.Error("what somebody has read is begun anew")
+		}
+		_ = s.Close()
+		if _, err := s.Write([]byte("more")); err == nil {
+			t.Error("a report that is closed takes more")
+		}
+	}
+}
+
+// TestABudgetIsForAll refuses what all files together have no room for.
+func TestABudgetIsForAll(t *testing.T) {
+	b := newBudget(100)
+	first, err := newUpload(t.TempDir(), b, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Write(make([]byte, 70)); err != nil {
+		t.Error(err)
+	}
+	var large *tooLargeError
+	if _, err := first.Write(make([]byte, 11)); !errors.As(err, &large) {
+		t.Error(err)
+	}
+	second, err := newUpload(t.TempDir(), b, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Write(make([]byte, 31)); !errors.Is(err, errNoRoom) {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := second.Write(make([]byte, 31)); err != nil {
+		t.Error(err)
+	}
+	if err := second.Close(); err != nil || b.used.Load() != 0 {
+		t.Error(err, b.used.Load())
+	}
+}
+
+// TestParametersAreMembers reads parameters of each kind.
+func TestParametersAreMembers(t *testing.T) {
+	var got pb.StackOptions
+	lane, frames := uint32(3), uint32(0)
+	want := &pb.StackOptions{
+		Thread: "w0", Crashed: true, Top: 5, Lane: &lane, Globals: []string{"a", "b"}, MaxFrames: &frames, NoInlines: true,
+	}
+	err := setParameters(&got, map[string][]string{
+		"thread": {"w0"}, "crashed": {""}, "top": {"5"}, "lane": {"3"}, "globals": {"a", "b"}, "max-frames": {"0"}, "no_inlines": {"1"}, "raw": {"false"},
+	})
+	if err != nil || !proto.Equal(&got, want) {
+		t.Errorf("%v: %v, expected %v", err, &got, want)
+	}
+}
+
+// TestNamesAreNoPaths has names of targets lose what is before them.
+func TestNamesAreNoPaths(t *testing.T) {
+	for name, want := range map[string]string{
+		"core": "core", "/var/crash/core.1": "core.1", `C:\dumps\a.dmp`: "a.dmp", "": "target", "..": "target", "/": "target", "a/..": "target",
+		string(make([]byte, 300)): "target",
+	} {
+		if got := nameOf(name, "target"); got != want {
+			t.Errorf("%q is called %q, expected %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/reports"
+	"github.com/unwindd/unwindd/engine/service/worker"
+)
+
+// A problem is why a request is not answered: by HTTP problem details (RFC 9457), by gRPC a
+// status.
+type problem struct {
+	Type   string `json:"type"` // a path of the server, which says what it is
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	// Request is the ID by which the server's log names the request.
+	Request string `json:"request,omitempty"`
+
+	code  codes.Code
+	retry time.Duration // when to come again; 0: never
+	cause error         // for the log alone; nil: Detail says it
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// A problemKind is a kind of problem.
+type problemKind struct {
+	name   string
+	title  string
+	status int
+	code   codes.Code
+	about  string // for who follows the type
+}
+
+// The kinds of problems.
+var (
+	badRequest   = &problemKind{"usage", "What was asked for has no meaning", 400, codes.InvalidArgument, "An option or a parameter is unknown, or has a value that it cannot have. The detail names it."}
+	unauthorized = &problemKind{"unauthenticated", "The server does not know who asks", 401, codes.Unauthenticated, "This server takes a token (Authorization: Bearer TOKEN), or a client certificate."}
+	forbidden    = &problemKind{"forbidden", "The request is not for this server", 403, codes.PermissionDenied, "The request names another host, or a page of another site has made it."}
+	notFound     = &problemKind{"not-found", "Nobody here has it", 404, codes.NotFound, "No file with this build ID, or no report with this ID, is kept here, and no server that is asked for files has one."}
+	tooSlow      = &problemKind{"too-slow", "What is sent does not come", 408, codes.DeadlineExceeded, "Nothing came for longer than the server waits."}
+	mismatch     = &problemKind{"mismatch", "The file is another one", 409, codes.FailedPrecondition, "The file that was put has another build ID than the one that it was put for."}
+	tooMuch      = &problemKind{"too-large", "Too much was sent", 413, codes.ResourceExhausted, "The body has more bytes than one request may have. A snapshot of a core is small: unwindd snapshot makes one."}
+	unreadable   = &problemKind{"unreadable", "What was sent cannot be read", 422, codes.FailedPrecondition, "The body is no core, minidump, snapshot or recording, or is damaged where nothing can be said without it, or has none of what was asked for."}
+	busy         = &problemKind{"busy", "Too many requests are under way", 429, codes.ResourceExhausted, "So many requests wait, of all callers or of this one, that another one is to come later: Retry-After says when."}
+	died         = &problemKind{"died", "The process that read it died", 500, codes.Internal, "What was sent made the process that read it crash, or need more memory than a request may have. No other request is concerned."}
+	ending       = &problemKind{"ending", "The server ends", 503, codes.Unavailable, "The server takes no more requests, and answers those that it has."}
+	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
+	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
+	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away."}
+	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
+)
+
+// problemKinds are all kinds, by their names.
+var problemKinds = func() map[string]*problemKind {
+	kinds := map[string]*problemKind{}
+	for _, k := range []*problemKind{
+		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, died, ending, timedOut, longAnswer, canceled, failed,
+	} {
+		kinds[k.name] = k
+	}
+	return kinds
+}()
+
+// problemPath is where a server says what a type of problem is.
+const problemPath = "/v1/problems/"
+
+// new makes a problem of a kind.
+func (k *problemKind) new(detail string) *problem {
+	return &problem{Type: problemPath + k.name, Title: k.title, Status: k.status, Detail: detail, code: k.code}
+}
+
+// name is the name of the problem's kind; "ok" of none.
+func (p *problem) name() string {
+	if p == nil {
+		return "ok"
+	}
+	return strings.TrimPrefix(p.Type, problemPath)
+}
+
+// retryAfter is when somebody is to come again who was told that the server is busy.
+const retryAfter = 2 * time.Second
+
+// failureKinds are the kinds of problems that failures of workers are.
+var failureKinds = map[worker.Kind]*problemKind{
+	worker.Usage: badRequest, worker.Input: unreadable, worker.Absent: notFound, worker.Canceled: canceled, worker.TimedOut: timedOut,
+	worker.TooLarge: longAnswer, worker.Crashed: died,
+}
+
+// problemOf is the problem that an error is.
+func problemOf(err error) *problem {
+	var p *problem
+	var f *worker.Failure
+	var large *tooLargeError
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &f):
+		return failureKinds[f.Kind].new(f.Detail)
+	case errors.Is(err, reports.ErrTooLarge):
+		return longAnswer.new(err.Error())
+	case errors.As(err, &large), errors.As(err, &tooLong):
+		return tooMuch.new(err.Error())
+	case errors.Is(err, job.ErrUsage):
+		return badRequest.new(err.Error())
+	case errors.Is(err, errBusy), errors.Is(err, errNoRoom):
+		p = busy.new(err.Error())
+		p.retry = retryAfter
+		return p
+	case errors.Is(err, errEnding):
+		p = ending.new(err.Error())
+		p.retry = retryAfter
+		return p
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
+		return tooSlow.new("nothing came for longer than the server waits")
+	case errors.Is(err, context.Canceled):
+		return canceled.new("the caller went away")
+	case errors.Is(err, context.DeadlineExceeded):
+		return timedOut.new("the caller's deadline passed")
+	}
+	// What it is says something of this machine.
+	p = failed.new("the server's log says why")
+	p.cause = err
+	return p
+}
+
+// errEnding says that the server takes no more requests, errSilent that a caller sends
+// nothing.
+var (
+	errEnding = errors.New("the server ends")
+	errSilent = errors.New("nothing came")
+)
+
+// write answers a request by the problem.
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(p.retry/time.Second)))
+	}
+	if p.code == codes.Unauthenticated {
+		h.Set("WWW-Authenticate", `Bearer realm="unwindd"`)
+	}
+	w.WriteHeader(p.Status)
+	b, err := json.Marshal(p)
+	if err == nil {
+		_, _ = w.Write(append(b, '\n')) // the caller may be gone
+	}
+}
+
+// status is the problem as a status of gRPC.
+func (p *problem) status() error {
+	s := status.New(p.code, p.Detail)
+	if p.retry > 0 {
+		if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.retry)}); err == nil {
+			s = with
+		}
+	}
+	return s.Err()
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// A queue gives places to work at to callers, in turns: each caller that waits gets one
+// before any gets a second, however many requests one of them has.
+type queue struct {
+	maxWaiting int // in all
+	maxPerCall int // of one caller
+
+	mu      sync.Mutex
+	free    int
+	waiting int
+	turns   []string           // callers that wait, the next one first
+	lines   map[string][]*spot // their requests, each caller's in the order in which they came
+}
+
+// A spot is a request that waits.
+type spot struct {
+	given chan struct{} // closed when it has a place
+}
+
+// errBusy says that so many wait already that another one should come later.
+var errBusy = errors.New("too many requests wait already")
+
+func newQueue(places, maxWaiting, maxPerCaller int) *queue {
+	return &queue{free: places, maxWaiting: maxWaiting, maxPerCall: maxPerCaller, lines: map[string][]*spot{}}
+}
+
+// enter waits for a place. It is given back by leave. The error is errBusy, or why ctx
+// ended.
+func (q *queue) enter(ctx context.Context, caller string) error {
+	q.mu.Lock()
+	if q.free > 0 && q.waiting == 0 {
+		q.free--
+		q.mu.Unlock()
+		return nil
+	}
+	if q.waiting >= q.maxWaiting || len(q.lines[caller]) >= q.maxPerCall {
+		q.mu.Unlock()
+		return errBusy
+	}
+	s := &spot{make(chan struct{})}
+	if len(q.lines[caller]) == 0 {
+		q.turns = append(q.turns, caller)
+	}
+	q.lines[caller] = append(q.lines[caller], s)
+	q.waiting++
+	q.mu.Unlock()
+	select {
+	case <-s.given:
+		return nil
+	case <-ctx.Done():
+	}
+	if q.withdraw(caller, s) {
+		return context.Cause(ctx)
+	}
+	q.leave() // it was given a place meanwhile
+	return context.Cause(ctx)
+}
+
+// withdraw takes a request out of the queue. ok is false where it has a place.
+func (q *queue) withdraw(caller string, s *spot) (ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.lines[caller]
+	for i := range line {
+		if line[i] == s {
+			q.setLine(caller, append(line[:i:i], line[i+1:]...))
+			q.waiting--
+			return true
+		}
+	}
+	return false
+}
+
+// setLine replaces a caller's requests. A caller without any has no turn.
+func (q *queue) setLine(caller string, line []*spot) {
+	if len(line) > 0 {
+		q.lines[caller] = line
+		return
+	}
+	delete(q.lines, caller)
+	for i, c := range q.turns {
+		if c == caller {
+			q.turns = append(q.turns[:i:i], q.turns[i+1:]...)
+			return
+		}
+	}
+}
+
+// leave gives a place back: to the next caller's first request.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.turns) == 0 {
+		q.free++
+		return
+	}
+	caller := q.turns[0]
+	line := q.lines[caller]
+	q.waiting--
+	close(line[0].given)
+	q.setLine(caller, line[1:])
+	if len(line) > 1 { // its next turn comes after everybody else's
+		q.turns = append(q.turns[1:], caller)
+	}
+}
+
+// length is how many requests wait.
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remote has targets that are on another machine than what walks them. The one that
+// has the target sends its head (Head), and answers questions (Keeper); to the one that walks
+// it is a target.Target whose memory and files are asked for by need.
+//
+// A head is not a snapshot: it has all that a target says of itself, in that target's words,
+// so that a report of it is the same wherever it is written.
+package remote
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// headVersion is the version of heads that is read and written.
+const headVersion = 1
+
+// A Head is what a target says of itself: all but its memory and its files.
+type Head struct {
+	Version    int
+	Info       target.Info
+	Threads    []target.Thread
+	Modules    []Module
+	MemorySize uint64 // of target.Sized
+	// Packed are the problems of what the target came in.
+	Packed []string
+}
+
+// A Module is a target.Module without its code object.
+type Module struct {
+	Path       string
+	BuildID    []byte
+	Symbols    target.SymbolID
+	Version    string
+	Base, Size uint64
+	Arch       string
+	Processor  string
+	File       string
+	Problem    string
+	Tried      []object.Attempt
+	Segments   []target.Segment
+	Object     *Object // nil: none was found
+	Companions []string
+	HasSource  bool // there is what the code was made from
+}
+
+// An Object is what is said of a code object, or of another file, before it is sent.
+type Object struct {
+	Name      string
+	Size      uint64
+	BuildID   []byte
+	InFile    bool // Name is the path of a file, else it is an image
+	IsForeign bool // it is neither ELF nor PE
+	// HasDebug says whether there is a separate debug file, and TriedDebug what was looked at
+	// for one and not taken, on the machine of the target.
+	HasDebug   bool
+	TriedDebug []object.Attempt
+}
+
+// The bounds of a head. What all of it takes is bounded by its bytes.
+const (
+	maxModules = 1 << 14
+	maxThreads = 1 << 20 // and elements of any list
+)
+
+// MaxHead bounds the bytes of a head.
+const MaxHead = 1 << 30
+
+// HeadOf is the head of a target.
+func HeadOf(t *engine.Target) *Head {
+	info := t.Info()
+	h := &Head{Version: headVersion, Info: info, Packed: t.InputProblems()}
+	if s, ok := t.State().(target.Sized); ok {
+		h.MemorySize = s.MemorySize()
+	}
+	h.Threads = make([]target.Thread, 0, len(t.Threads()))
+	for _, th := range t.Threads() {
+		h.Threads = append(h.Threads, *th)
+	}
+	for _, m := range t.Loaded() {
+		out := Module{
+			Path: m.Path, BuildID: m.BuildID, Symbols: m.Symbols, Version: m.Version, Base: m.Base, Size: m.Size, Arch: m.Arch, Processor: m.Processor,
+			File: m.File, Problem: m.Problem, Tried: m.Tried, Segments: m.Segments, HasSource: m.SourceModule != nil,
+		}
+		if m.Object != nil {
+			out.Object = objectOf(m.Object)
+			out.Object.HasDebug, out.Object.TriedDebug = m.Code.GlanceDebug()
+			list, _ := m.Code.Companions() // what is there and not used is not sent
+			for i := range list {
+				out.Companions = append(out.Companions, list[i].Suffix())
+			}
+		}
+		h.Modules = append(h.Modules, out)
+	}
+	return h
+}
+
+// objectOf is what is said of an object.
+func objectOf(o *object.Object) *Object {
+	return &Object{
+		Name: o.Name(), Size: uint64(len(o.Data())), BuildID: bytes.Clone(o.BuildID()), InFile: o.Path() != "" && o.Path() == o.Name(), IsForeign: o.IsForeign(),
+	}
+}
+
+// Encode writes a head.
+func (h *Head) Encode() ([]byte, error) { return encoding.Marshal(h) }
+
+var encoding = func() cbor.EncMode {
+	mode, err := cbor.EncOptions{Time: cbor.TimeRFC3339NanoUTC, Sort: cbor.SortNone}.EncMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return mode
+}()
+
+var decoding = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		MaxArrayElements: maxThreads, MaxMapPairs: 1 << 16, MaxNestedLevels: 32, UTF8: cbor.UTF8DecodeInvalid, // names have any bytes
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+	}.DecMode()
+	if err != nil {
+		panic(err) // likewise
+	}
+	return mode
+}()
+
+// ErrHead is wrapped by errors of heads.
+var ErrHead = errors.New("not the head of a target")
+
+// DecodeHead reads a head, and checks what all that walks takes for granted.
+func DecodeHead(b []byte) (*Head, error) {
+	h := &Head{}
+	if err := decoding.Unmarshal(b, h); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHead, err)
+	}
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHead, err)
+	}
+	return h, nil
+}
+
+func (h *Head) check() error {
+	switch {
+	case h.Version != headVersion:
+		return fmt.Errorf("version %d, expected %d: the two are of different releases", h.Version, headVersion)
+	case len(h.Modules) > maxModules:
+		return fmt.Errorf("%d modules, expected at most %d", len(h.Modules), maxModules)
+	}
+	for i := range h.Threads {
+		if err := checkThread(i, &h.Threads[i]); err != nil {
+			return fmt.Errorf("threads[%d]: %w", i, err)
+		}
+	}
+	for i := range h.Modules {
+		if err := h.Modules[i].check(); err != nil {
+			return fmt.Errorf("modules[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkThread(i int, t *target.Thread) error {
+	if t.Handle != uint64(i) { //nolint:gosec // an index
+		return fmt.Errorf("handle %d, expected the index", t.Handle)
+	}
+	if t.Goroutine != nil || t.Executes != nil {
+		return errors.New("a goroutine, which no target has")
+	}
+	if t.Lanes > sdk.MaxLanes {
+		return fmt.Errorf("%d lanes, expected at most %d", t.Lanes, sdk.MaxLanes)
+	}
+	if len(t.Registers.Numbers) > sdk.MaxRegisters || len(t.Registers.Data) > sdk.MaxRegisterData {
+		return fmt.Errorf("%d registers of %d bytes", len(t.Registers.Numbers), len(t.Registers.Data))
+	}
+	for _, s := range t.Saved {
+		if s.Count > sdk.MaxRegisters || s.First > math.MaxUint32-s.Count {
+			return fmt.Errorf("registers %d to %d in memory", s.First, uint64(s.First)+uint64(s.Count))
+		}
+	}
+	for _, m := range t.Memory {
+		if m.Start+m.Size < m.Start || m.Address+m.Size < m.Address {
+			return fmt.Errorf("its memory of %#x bytes at %#x reaches past the last address", m.Size, m.Start)
+		}
+	}
+	return t.Registers.Validate()
+}
+
+func (m *Module) check() error {
+	for _, s := range m.Segments {
+		if s.Start+s.Size < s.Start || s.Address+s.Size < s.Address {
+			return fmt.Errorf("its segment of %#x bytes at %#x reaches past the last address", s.Size, s.Start)
+		}
+	}
+	if m.Base+m.Size < m.Base {
+		return fmt.Errorf("its image of %#x bytes at %#x reaches past the last address", m.Size, m.Base)
+	}
+	if m.Object != nil && m.Object.Size > math.MaxInt64 {
+		return fmt.Errorf("its code object has %d bytes", m.Object.Size)
+	}
+	return nil
+}
+
+// key tells apart what is found of an object on its machine.
+func (o *Object) key() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%v", o.HasDebug)
+	for _, a := range o.TriedDebug {
+		fmt.Fprintf(&b, "\x00%d\x00%s\x00%s", a.Kind, hex.EncodeToString([]byte(a.Path)), a.Reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// runPrefix begins the names of servers' folders of what is under way.
+const runPrefix = "s-"
+
+// claimRun makes a folder for this server in the one of all servers of its user, and removes
+// those of servers that are gone: that a server lives is told by its lock on its folder,
+// which no end of it leaves. end gives it up, with all that is in it.
+func claimRun(all string) (dir string, end func(), err error) {
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return "", nil, err
+	}
+	// Two servers that start make and remove folders one after the other.
+	turn, err := locked(all, unix.LOCK_EX)
+	if err != nil {
+		return "", nil, err
+	}
+	defer turn.Close()
+	if err := removeLeft(all); err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(all, runPrefix+strings.ToLower(rand.Text()[:4])) // short: paths of sockets are bounded
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	lock, err := locked(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+}
+
+// removeLeft removes the folders of servers that are gone.
+func removeLeft(all string) error {
+	entries, err := os.ReadDir(all)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), runPrefix) {
+			continue
+		}
+		dir := filepath.Join(all, e.Name())
+		lock, err := locked(dir, unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil {
+			continue // its server lives
+		}
+		err = os.RemoveAll(dir)
+		_ = lock.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locked locks a folder, until the file that it returns is closed.
+func locked(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
+	}
+	return f, nil
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// A budget bounds the bytes of all files of a folder that requests have at a time.
+type budget struct {
+	most atomic.Int64
+	used atomic.Int64
+}
+
+func newBudget(most int64) *budget {
+	b := &budget{}
+	b.most.Store(most)
+	return b
+}
+
+// errNoRoom says that the files of all requests together have as many bytes as they may.
+var errNoRoom = errors.New("the requests that are under way have as many bytes as all of them may")
+
+// take takes bytes of the budget.
+func (b *budget) take(n int64) error {
+	if b.used.Add(n) > b.most.Load() {
+		b.used.Add(-n)
+		return errNoRoom
+	}
+	return nil
+}
+
+// nameless makes a file that has no name, so that nothing is left however this process
+// ends.
+func nameless(dir string) (*os.File, error) {
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		return os.NewFile(uintptr(fd), filepath.Join(dir, "(request)")), nil //nolint:gosec // a descriptor
+	}
+	f, err := os.CreateTemp(dir, "request-")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// An upload is what somebody sends: a file, within bounds.
+type upload struct {
+	*os.File
+	budget *budget
+	most   int64
+	size   int64
+}
+
+// newUpload begins a file of at most a number of bytes.
+func newUpload(dir string, b *budget, most int64) (*upload, error) {
+	f, err := nameless(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &upload{File: f, budget: b, most: most}, nil
+}
+
+// A tooLargeError says that somebody sent more than he may.
+type tooLargeError struct{ most int64 }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("more than %d bytes were sent", e.most)
+}
+
+// Write implements io.Writer.
+func (u *upload) Write(p []byte) (int, error) {
+	if u.size+int64(len(p)) > u.most {
+		return 0, &tooLargeError{u.most}
+	}
+	if err := u.budget.take(int64(len(p))); err != nil {
+		return 0, err
+	}
+	u.size += int64(len(p))
+	return u.File.Write(p)
+}
+
+// Close gives the file's room back.
+func (u *upload) Close() error {
+	u.budget.used.Add(-u.size)
+	u.size = 0
+	return u.File.Close()
+}
+
+// A spool takes a report from a worker, and gives it to a reader, who may be slower, while
+// it comes. It is in memory, and what is large in a file.
+type spool struct {
+	dir    string
+	budget *budget
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	memory []byte   // the beginning
+	file   *os.File // what follows; nil: nothing does
+	size   int64
+	read   int64
+	ended  bool
+	err    error // why no more comes; io.EOF: it is whole
+}
+
+// inMemory is how many bytes of a report are kept in memory, and how many there are before
+// a reader gets the first: a request whose worker is killed before is done anew.
+const inMemory = 256 << 10
+
+func newSpool(dir string, b *budget) *spool {
+	s := &spool{dir: dir, budget: b}
+	s.more = sync.NewCond(&s.mu)
+	return s
+}
+
+// Write implements io.Writer.
+func (s *spool) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.more.Broadcast()
+	if s.ended {
+		return 0, os.ErrClosed
+	}
+	n := min(len(p), inMemory-len(s.memory))
+	s.memory = append(s.memory, p[:n]...)
+	s.size += int64(n)
+	if n == len(p) {
+		return n, nil
+	}
+	if err := s.budget.take(int64(len(p) - n)); err != nil {
+		return n, err
+	}
+	if s.file == nil {
+		var err error
+		if s.file, err = nameless(s.dir); err != nil {
+			s.budget.used.Add(-int64(len(p) - n))
+			return n, err
+		}
+	}
+	m, err := s.file.WriteAt(p[n:], s.size-int64(len(s.memory)))
+	s.budget.used.Add(-int64(len(p) - n - m))
+	s.size += int64(m)
+	return n + m, err
+}
+
+// Restart implements worker.Output.
+func (s *spool) Restart() (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read > 0 || s.size > int64(len(s.memory)) {
+		return false
+	}
+	s.memory, s.size = s.memory[:0], 0
+	return true
+}
+
+// finish says that no more comes: that it is whole, if err is nil.
+func (s *spool) finish(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		err = io.EOF
+	case errors.Is(err, io.EOF):
+		err = errors.New(err.Error()) // it is not whole
+	}
+	s.err = err
+	s.more.Broadcast()
+}
+
+// begun waits until there is enough to be read, or all of it. The error is why there will
+// be no report.
+func (s *spool) begun() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.err == nil && s.size < inMemory {
+		s.more.Wait()
+	}
+	if s.err != nil && !errors.Is(s.err, io.EOF) && s.size < inMemory {
+		return s.err
+	}
+	return nil
+}
+
+// Read implements io.Reader, for one reader. It waits for what is still to come.
+func (s *spool) Read(p []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.read == s.size {
+		if s.err != nil {
+			return 0, s.err
+		}
+		s.more.Wait()
+	}
+	if s.read < int64(len(s.memory)) {
+		n = copy(p, s.memory[s.read:])
+	} else {
+		at, most := s.read-int64(len(s.memory)), s.size-s.read
+		n, err = s.file.ReadAt(p[:min(int64(len(p)), most)], at)
+		if n > 0 {
+			err = nil
+		}
+	}
+	s.read += int64(n)
+	return n, err
+}
+
+// Close gives back what the report takes. Nothing more is taken of it.
+func (s *spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.file == nil {
+		return nil
+	}
+	s.budget.used.Add(-(s.size - int64(len(s.memory))))
+	err := s.file.Close()
+	s.file = nil
+	return err
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/unwindd/unwindd/engine/service/job"
+)
+
+// newTracer makes what spans come from. Without a provider there are none, but the traces of
+// callers are known for the log.
+func newTracer(p trace.TracerProvider) trace.Tracer {
+	if p == nil {
+		p = noop.NewTracerProvider()
+	}
+	return p.Tracer("github.com/unwindd/unwindd/engine/service")
+}
+
+// unwatched are paths that are asked for again and again, by machines: they have no spans.
+var unwatched = map[string]bool{"/healthz": true, "/metrics": true}
+
+// spanOf begins the span of a request, in the trace of its caller where that names one (W3C
+// Trace Context). A call of gRPC has it in the same header.
+func (s *Server) spanOf(r *http.Request) (context.Context, trace.Span) {
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	if unwatched[r.URL.Path] {
+		return ctx, trace.SpanFromContext(ctx)
+	}
+	return s.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+}
+
+// finishSpan ends the span of a request.
+func (s *Server) finishSpan(of *request, r *http.Request, status int) {
+	if unwatched[r.URL.Path] || !of.span.IsRecording() {
+		return
+	}
+	if of.kind != "" && of.kind != kindRefused {
+		of.span.SetName(of.kind)
+	}
+	of.span.SetAttributes(
+		attribute.String("http.request.method", foreign(r.Method)), attribute.String("url.path", foreign(r.URL.Path)),
+		attribute.Int("http.response.status_code", status),
+		attribute.Int64("http.request.body.size", of.received.Load()), attribute.Int64("http.response.body.size", of.sent.Load()),
+		attribute.String("unwindd.request", of.id), attribute.String("unwindd.caller", foreign(of.caller)),
+		attribute.String("unwindd.kind", of.kind), attribute.String("unwindd.status", of.problem.name()),
+	)
+	if p := of.problem; p != nil {
+		of.span.SetAttributes(attribute.String("unwindd.detail", foreign(p.Detail)))
+		if p.Status >= http.StatusInternalServerError {
+			of.span.SetStatus(codes.Error, p.Title)
+		}
+	}
+	of.span.End()
+}
+
+// within does a part of a request within a span of its own.
+func (s *Server) within(ctx context.Context, name string, do func(context.Context, trace.Span) error) error {
+	ctx, span := s.tracer.Start(ctx, name)
+	defer span.End()
+	err := do(ctx, span)
+	if err != nil {
+		span.SetStatus(codes.Error, foreign(err.Error()))
+	}
+	return err
+}
+
+// enqueue waits for a place to work at.
+func (s *Server) enqueue(ctx context.Context, r *request) error {
+	return s.within(ctx, "queue", func(ctx context.Context, _ trace.Span) error {
+		began := time.Now()
+		err := s.queue.enter(ctx, r.caller)
+		waited := time.Since(began)
+		r.waited.Add(int64(waited))
+		if err == nil {
+			s.metrics.waited(waited)
+		}
+		return err
+	})
+}
+
+// noteOutcome notes in a span what a job has found.
+func noteOutcome(span trace.Span, o *job.Outcome) {
+	span.SetAttributes(attribute.Int("unwindd.stacks", o.Counts.Stacks), attribute.Int("unwindd.frames", o.Counts.AllFrames()))
+	if o.Unwalked != "" {
+		span.SetAttributes(attribute.String("unwindd.unwalked", foreign(o.Unwalked)))
+	}
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/objects"
+	"github.com/unwindd/unwindd/engine/service/remote"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// This file walks targets that stay with the caller: what the worker asks goes to the
+// caller, but for files that are kept here.
+
+// Walk implements servicepb.UnwinddServer.
+func (c *calls) Walk(st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) error {
+	return c.counted(st.Context(), "walk", func(of *request) error {
+		first, err := st.Recv()
+		if err != nil || first.GetOptions() == nil {
+			return badRequest.new("the first message has no options")
+		}
+		s := c.server
+		j, err := s.walkJob(first.GetOptions())
+		if err != nil {
+			return err
+		}
+		w := newWalk(s, of, st)
+		defer w.close()
+		if err := w.receiveHead(first.GetOptions().GetHeadSize()); err != nil {
+			return err
+		}
+		a, err := s.beginAsking(w.ctx, of, j, w.head.File, "target", w.ask)
+		if err != nil {
+			return w.why(err)
+		}
+		defer a.Close()
+		if err := w.report(a); err != nil {
+			return w.why(err)
+		}
+		w.keep(of)
+		return nil
+	})
+}
+
+// walkJob is the job of options.
+func (s *Server) walkJob(o *pb.WalkOptions) (*job.Job, error) {
+	stack := o.GetStack()
+	if stack == nil {
+		stack = &pb.StackOptions{}
+	}
+	j, _, err := s.stackJob(stack)
+	if err != nil {
+		return nil, err
+	}
+	j.Stack.WithPath = o.GetWithPath()
+	return &job.Job{Walk: &job.Walk{Stack: *j.Stack, Write: job.WriteOptions{Color: o.GetColor(), Verbose: o.GetVerbose()}}}, nil
+}
+
+// errGone says that questions are not answered any more.
+var errGone = errors.New("the caller is gone")
+
+// maxQuestions is how many questions of a walk are not answered at a time.
+const maxQuestions = 32
+
+// A walk is one that is under way.
+type walk struct {
+	server *Server
+	of     *request
+	stream grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]
+	ctx    context.Context // ended when the caller does not answer
+	end    context.CancelCauseFunc
+	head   *upload
+	places chan struct{} // for questions
+
+	sending sync.Mutex
+
+	mu      sync.Mutex
+	sent    int64 // bytes by the caller
+	asked   uint64
+	waiting map[uint64]*asked
+	files   []*walkFile
+}
+
+// An asked question is one that the caller has to answer.
+type asked struct {
+	answer *pb.Answer // the last part
+	file   *walkFile  // that comes; nil: no file was asked for
+	more   chan struct{}
+	done   chan struct{} // closed once answer is there
+}
+
+// A walkFile is a file of a module that the caller sent.
+type walkFile struct {
+	*objects.Part
+	size    int64
+	buildID []byte // that it is said to have; none: it is not kept
+}
+
+func newWalk(s *Server, of *request, st grpc.BidiStreamingServer[pb.WalkRequest, pb.WalkResponse]) *walk {
+	w := &walk{server: s, of: of, stream: st, places: make(chan struct{}, maxQuestions), waiting: map[uint64]*asked{}}
+	w.ctx, w.end = context.WithCancelCause(st.Context())
+	return w
+}
+
+// why is why a walk did not come to its end: because of what the caller did, where it did
+// something.
+func (w *walk) why(err error) error {
+	if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// close gives back what the walk takes.
+func (w *walk) close() {
+	w.end(nil)
+	if w.head != nil {
+		_ = w.head.Close()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.files {
+		w.server.budget.used.Add(-f.size)
+		_ = f.Close()
+	}
+	w.files = nil
+}
+
+// receiveHead receives the head, and everything else that comes from then on.
+func (w *walk) receiveHead(size uint64) (err error) {
+	s := w.server
+	if size == 0 || size > remote.MaxHead || size > uint64(s.now().Body) { //nolint:gosec // positive
+		return badRequest.new(fmt.Sprintf("a head of %d bytes, expected at most %d", size, min(remote.MaxHead, s.now().Body)))
+	}
+	if w.head, err = newUpload(s.spoolDir(), s.budget, s.now().Body); err != nil {
+		return err
+	}
+	for uint64(w.head.size) < size { //nolint:gosec // positive
+		m, err := inTime(s.now().Idle, w.stream.Recv)
+		if errors.Is(err, io.EOF) {
+			return badRequest.new("the stream ended before the head did")
+		}
+		if err != nil {
+			return err
+		}
+		if len(m.GetHead()) == 0 || uint64(w.head.size)+uint64(len(m.GetHead())) > size { //nolint:gosec // positive
+			return badRequest.new(fmt.Sprintf("expected the head of %d bytes", size))
+		}
+		s.metrics.received(int64(len(m.GetHead())))
+		if _, err := w.head.Write(m.GetHead()); err != nil {
+			return err
+		}
+	}
+	w.sent = w.head.size
+	go func() { w.end(w.receive()) }()
+	return nil
+}
+
+// receive receives answers, until the caller is gone.
+func (w *walk) receive() error {
+	for {
+		m, err := w.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil // it has the report, or does not want it any more
+		}
+		if err != nil {
+			return err
+		}
+		a := m.GetAnswer()
+		if a == nil {
+			return badRequest.new("expected an answer")
+		}
+		if err := w.take(a); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes an answer, or a part of one.
+func (w *walk) take(a *pb.Answer) error {
+	n := int64(proto.Size(a))
+	w.server.metrics.received(n)
+	w.mu.Lock()
+	q := w.waiting[a.GetNumber()]
+	w.sent += n
+	tooMany := w.sent > w.server.now().Body
+	w.mu.Unlock()
+	switch {
+	case q == nil:
+		return badRequest.new(fmt.Sprintf("an answer to question %d, which is not open", a.GetNumber()))
+	case tooMany:
+		return &tooLargeError{w.server.now().Body}
+	}
+	part, isFile := a.GetAbout().(*pb.Answer_File)
+	if isFile {
+		if q.file == nil {
+			return badRequest.new(fmt.Sprintf("a file as the answer to question %d, which asks for none", a.GetNumber()))
+		}
+		size := int64(len(part.File.GetData()))
+		if err := w.server.budget.take(size); err != nil {
+			return err
+		}
+		q.file.size += size
+		if _, err := q.file.Write(part.File.GetData()); err != nil {
+			return err
+		}
+		if part.File.Data = nil; !part.File.GetEnded() {
+			select {
+			case q.more <- struct{}{}:
+			default: // it is known already that more comes
+			}
+			return nil
+		}
+	}
+	w.mu.Lock()
+	delete(w.waiting, a.GetNumber())
+	w.mu.Unlock()
+	q.answer = a
+	close(q.done)
+	return nil
+}
+
+// ask is worker.Asker.
+func (w *walk) ask(question []byte) (answer []byte, path string, err error) {
+	q := &pb.Question{}
+	if err := proto.Unmarshal(question, q); err != nil {
+		return nil, "", err
+	}
+	if path := w.known(q.GetFile()); path != "" {
+		answer, err = proto.Marshal(&pb.Answer{About: &pb.Answer_File{File: &pb.FileAnswer{Ended: true}}})
+		return answer, path, err
+	}
+	select {
+	case w.places <- struct{}{}:
+		defer func() { <-w.places }()
+	case <-w.ctx.Done():
+		return nil, "", errGone
+	}
+	a, path, err := w.askCaller(q)
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err = proto.Marshal(a)
+	return answer, path, err
+}
+
+// known is the path of a file that nobody has to send: it is kept here, or a server that is
+// asked has it. A file of another size is another one, as one without its symbols is.
+func (w *walk) known(q *pb.FileQuestion) string {
+	var f object.RemoteFile
+	switch q.GetKind() {
+	case pb.FileQuestion_OBJECT:
+		f.Kind = object.RemoteExecutable
+	case pb.FileQuestion_DEBUG:
+		f.Kind = object.RemoteDebuginfo
+	default:
+		return ""
+	}
+	if q == nil || len(q.GetBuildId()) < objects.MinID || len(q.GetBuildId()) > objects.MaxID {
+		return ""
+	}
+	f.BuildID = q.GetBuildId()
+	path, _ := remotes{w.server.store, w.server.Remote, w.server.metrics}.Fetch(f)
+	if path == "" {
+		return ""
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != int64(q.GetSize()) { //nolint:gosec // another one if it is negative
+		return ""
+	}
+	return path
+}
+
+// askCaller asks the caller.
+func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
+	waits := &asked{more: make(chan struct{}, 1), done: make(chan struct{})}
+	if about := q.GetFile(); about != nil {
+		part, err := w.server.store.Create()
+		if err != nil {
+			return nil, "", err
+		}
+		waits.file = &walkFile{Part: part}
+		if k := about.GetKind(); k == pb.FileQuestion_OBJECT || k == pb.FileQuestion_DEBUG {
+			waits.file.buildID = about.GetBuildId()
+		}
+	}
+	w.mu.Lock()
+	if w.ctx.Err() != nil { // files are not looked at any more
+		w.mu.Unlock()
+		if waits.file != nil {
+			_ = waits.file.Close()
+		}
+		return nil, "", errGone
+	}
+	w.asked++
+	q.Number = w.asked
+	w.waiting[q.Number] = waits
+	if waits.file != nil {
+		w.files = append(w.files, waits.file)
+	}
+	w.mu.Unlock()
+	if err := w.send(&pb.WalkResponse{Part: &pb.WalkResponse_Question{Question: q}}); err != nil {
+		return nil, "", err
+	}
+	for {
+		_, err := inTime(w.server.now().Idle, func() (struct{}, error) {
+			select {
+			case <-waits.more:
+			case <-waits.done:
+			case <-w.ctx.Done():
+				return struct{}{}, errGone
+			}
+			return struct{}{}, nil
+		})
+		if err != nil {
+			if errors.Is(err, errSilent) {
+				w.end(errSilent)
+			}
+			return nil, "", err
+		}
+		select {
+		case <-waits.done:
+			if waits.file != nil && waits.answer.GetFile() != nil {
+				return waits.answer, waits.file.Name(), nil
+			}
+			return waits.answer, "", nil
+		default:
+		}
+	}
+}
+
+// send sends a message, one at a time. A caller that takes none for long ends the walk.
+func (w *walk) send(m *pb.WalkResponse) error {
+	_, err := inTime(w.server.now().Idle, func() (struct{}, error) {
+		w.sending.Lock()
+		defer w.sending.Unlock()
+		return struct{}{}, w.stream.Send(m)
+	})
+	if err != nil {
+		w.end(err)
+	}
+	return err
+}
+
+// report sends the report.
+func (w *walk) report(a *answer) error {
+	return sendParts(w.server, a, func(r *pb.Report) error {
+		if end := r.GetEnd(); end != nil {
+			return w.send(&pb.WalkResponse{Part: &pb.WalkResponse_End{End: end}})
+		}
+		return w.send(&pb.WalkResponse{Part: &pb.WalkResponse_Data{Data: r.GetData()}})
+	})
+}
+
+// keep keeps the files that the caller sent, those of which a worker says that they have the
+// build IDs that they are said to have. The caller, who has its report, may be gone.
+func (w *walk) keep(of *request) {
+	ctx := context.WithoutCancel(w.stream.Context())
+	w.mu.Lock()
+	files := w.files
+	w.mu.Unlock()
+	for _, f := range files {
+		if len(f.buildID) == 0 {
+			continue
+		}
+		if _, err := w.server.keepPart(ctx, of, f.Part, f.buildID); err != nil {
+			w.server.Log.Warn("a file of a target is not kept", "request", of.id, "reason", err.Error())
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/internal/panics"
+)
+
+// Setup is what a worker walks stacks with, the same for all requests. Where a worker may
+// read is said by its Confinement.
+type Setup struct {
+	Sysroot     string   // beneath which paths of targets are looked up; an empty folder: nowhere
+	DebugDirs   []string // searched for separate debug files
+	PluginDirs  []string // of vendors' plugins
+	Pins        map[string]string
+	InProcess   bool   // the bundled architectures are not processes of their own
+	MaxUnpacked uint64 // bytes that a packed target may unpack to
+	CacheBytes  uint64 // see engine.Options
+	Memory      uint64 // bytes that the worker may have: garbage is collected before it has them
+}
+
+// socketFD is the descriptor of a worker's socket.
+const socketFD = 3
+
+// Args are the arguments after the executable's name by which it is a worker.
+var Args = []string{"serve", "worker"}
+
+// IsWorker says whether arguments are those of a worker.
+func IsWorker(args []string) bool {
+	return len(args) >= len(Args) && slices.Equal(args[:len(Args)], Args)
+}
+
+// Main is a worker: args are what follows Args. It is executed twice. First it confines
+// itself and executes itself again, because the runtime has threads already, and what
+// confines a process is given to its threads one by one. plugins makes what starts
+// plugins. It returns when the process that started it is gone.
+func Main(args []string, plugins func(*Setup) (plugin.Options, error)) error {
+	if len(args) == 0 {
+		return fmt.Errorf("serve worker: unwindd starts it itself: %w", confine())
+	}
+	c, err := newConn(os.NewFile(socketFD, "server"))
+	if err != nil {
+		return fmt.Errorf("serve worker: unwindd starts it itself: %w", err)
+	}
+	defer c.Close()
+	w := &worker{conn: c}
+	return w.serve(strings.Split(args[0], "\n"), plugins)
+}
+
+// confine reads the first message and executes this executable again, confined.
+func confine() error {
+	b := make([]byte, maxMessage)
+	n, err := unix.Read(socketFD, b)
+	if err != nil {
+		return fmt.Errorf("read descriptor %d: %w", socketFD, err)
+	}
+	var first toWorker
+	if err := json.Unmarshal(b[:n], &first); err != nil {
+		return err
+	}
+	if first.Confine == nil {
+		return errors.New("the first message does not say how it is confined")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return first.Confine.Exec(self, func(missing []string) []string {
+		return slices.Concat([]string{os.Args[0]}, Args, []string{strings.Join(missing, "\n")})
+	}, os.Environ())
+}
+
+// A worker answers requests, one at a time.
+type worker struct {
+	conn  *conn
+	tools job.Tools
+
+	mu      sync.Mutex
+	running uint64 // the number of the run that is under way; 0: none
+	cancel  context.CancelFunc
+
+	fetches   pending[fetched]
+	questions pending[answer]
+}
+
+func (w *worker) serve(missing []string, plugins func(*Setup) (plugin.Options, error)) error {
+	var setup toWorker
+	if _, err := w.conn.receive(&setup); err != nil || setup.Setup == nil {
+		return fmt.Errorf("serve worker: the second message: %w", errors.Join(err, errors.New("expected a setup")))
+	}
+	if err := w.open(setup.Setup, plugins); err != nil {
+		return fmt.Errorf("serve worker: %w", err)
+	}
+	defer w.tools.Engine.Close()
+	defer func() { _ = w.tools.Symbolizer.Close() }()
+	if err := w.conn.send(fromWorker{Ready: &ready{slices.DeleteFunc(missing, func(s string) bool { return s == "" })}}); err != nil {
+		return err
+	}
+	for {
+		var m toWorker
+		files, err := w.conn.receive(&m)
+		if err != nil {
+			end() // the server is gone, or ended this worker
+		}
+		switch {
+		case m.Run != nil && len(files) == 2:
+			w.begin(m.Run, files[0], files[1])
+			continue
+		case m.Cancel != 0:
+			w.cancelRun(m.Cancel)
+		case m.Fetched != nil:
+			w.fetches.give(m.Fetched.Number, *m.Fetched)
+		case m.Answer != nil:
+			w.questions.give(m.Answer.Number, *m.Answer)
+		}
+		closeAll(files)
+	}
+}
+
+// endGrace is how long the plugins of a worker may take to end with it.
+const endGrace = 500 * time.Millisecond
+
+// end ends this process and its plugins at once, whatever is under way: nobody waits for it.
+// It does not return.
+func end() {
+	time.AfterFunc(endGrace, func() { os.Exit(0) }) // what plugins are left die with this process
+	plugin.Abandon()
+	os.Exit(0)
+}
+
+// open makes the engine.
+func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) error {
+	p, err := plugins(s)
+	if err != nil {
+		return err
+	}
+	signal.Ignore(unix.SIGXFSZ) // a file that is too large is an error of a write
+	if s.Memory > 0 && s.Memory < math.MaxInt64 {
+		debug.SetMemoryLimit(int64(s.Memory / 8 * 7))
+	}
+	w.tools.Options = engine.Options{
+		Plugins: p, Sysroot: s.Sysroot, DebugDirs: s.DebugDirs, MaxUnpacked: s.MaxUnpacked, CacheBytes: s.CacheBytes,
+		Remote: remote{w, false}, Symbols: remote{w, true},
+	}
+	if w.tools.Engine, err = engine.New(w.tools.Options); err != nil {
+		return err
+	}
+	w.tools.NewSymbolizer = func() *symbolize.Symbolizer {
+		return symbolize.New(symbolize.Options{Sysroot: s.Sysroot, DebugDirs: s.DebugDirs, Remote: w.tools.Options.Remote})
+	}
+	w.tools.Symbolizer = w.tools.NewSymbolizer()
+	w.tools.Ask = w.ask
+	return nil
+}
+
+// begin does a run. Its end is told to the server.
+func (w *worker) begin(r *run, in, out *os.File) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.mu.Lock()
+	w.running, w.cancel = r.Number, cancel
+	w.mu.Unlock()
+	go func() {
+		defer cancel()
+		d := done{Number: r.Number}
+		d.Outcome, d.Failure = w.run(ctx, r, in, out)
+		closeAll([]*os.File{in, out})
+		w.mu.Lock()
+		w.running = 0
+		w.mu.Unlock()
+		_ = w.conn.send(fromWorker{Done: &d}) // the server may be gone
+	}()
+}
+
+// run does a job. A panic is its failure: what is shared with the next job is kept whole by
+// locks that are released, but the server ends this worker after one.
+func (w *worker) run(ctx context.Context, r *run, in, out *os.File) (o job.Outcome, f *Failure) {
+	defer func() {
+		if p := recover(); p != nil {
+			f = &Failure{Kind: Crashed, Detail: "panic: " + panics.Line(fmt.Sprint(p), panics.Place())}
+		}
+	}()
+	o, err := r.Job.Run(ctx, &w.tools, in, r.Name, out)
+	return o, failureOf(ctx, err)
+}
+
+// cancelRun ends a run if it is still under way.
+func (w *worker) cancelRun(number uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == number {
+		w.cancel()
+	}
+}
+
+// pending are questions to the server that are not answered yet.
+type pending[T any] struct {
+	mu      sync.Mutex
+	asked   uint64
+	waiting map[uint64]chan T
+}
+
+// begin notes a question, whose answer comes by the channel.
+func (p *pending[T]) begin() (number uint64, got chan T) {
+	got = make(chan T, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting == nil {
+		p.waiting = map[uint64]chan T{}
+	}
+	p.asked++
+	p.waiting[p.asked] = got
+	return p.asked, got
+}
+
+// give gives an answer to who waits for it.
+func (p *pending[T]) give(number uint64, answer T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if got := p.waiting[number]; got != nil {
+		delete(p.waiting, number)
+		got <- answer
+	}
+}
+
+// ask asks whoever asked for the run.
+func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
+	b, err := proto.Marshal(q)
+	if err != nil {
+		return nil, "", err
+	}
+	number, got := w.questions.begin()
+	if err := w.conn.send(fromWorker{Ask: &question{number, b}}); err != nil {
+		return nil, "", err
+	}
+	a := <-got // if the server goes, so does this process
+	if a.Failure != "" {
+		return nil, "", errors.New(a.Failure)
+	}
+	out := &pb.Answer{}
+	return out, a.Path, proto.Unmarshal(a.Proto, out)
+}
+
+// A remote asks the server for files: a worker has no network.
+type remote struct {
+	worker    *worker
+	isSymbols bool
+}
+
+// Fetch implements object.Remote.
+func (r remote) Fetch(file object.RemoteFile) (path string, tried []object.Attempt) {
+	w := r.worker
+	number, got := w.fetches.begin()
+	if err := w.conn.send(fromWorker{Fetch: &fetch{number, r.isSymbols, file}}); err != nil {
+		return "", []object.Attempt{{Path: "the server", Reason: err.Error(), Kind: object.Unreadable}}
+	}
+	f := <-got // if the server goes, so does this process
+	return f.Path, f.Tried
+}

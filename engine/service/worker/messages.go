@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package worker reads what strangers sent in processes of their own: each has one request
+// at a time, keeps what it found out about code objects from one to the next, and is
+// confined, so that a hostile file costs its own request and nothing else.
+//
+// A worker is this executable, started again. It speaks with the process that started it
+// over a socket of packets: each is a message in JSON, perhaps with descriptors. It ends
+// when that socket does.
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/service/job"
+)
+
+// A toWorker is what a worker is told. One member is set.
+type toWorker struct {
+	Confine *plugin.Confinement `json:",omitempty"` // the first one: before it, the process does nothing
+	Setup   *Setup              `json:",omitempty"` // the second one
+	Run     *run                `json:",omitempty"` // with the descriptors of what is read and of what is written
+	Cancel  uint64              `json:",omitempty"` // the number of a run
+	Fetched *fetched            `json:",omitempty"`
+	Answer  *answer             `json:",omitempty"`
+}
+
+// A fromWorker is what a worker says. One member is set.
+type fromWorker struct {
+	Ready *ready    `json:",omitempty"`
+	Fetch *fetch    `json:",omitempty"`
+	Ask   *question `json:",omitempty"`
+	Done  *done     `json:",omitempty"`
+}
+
+// A ready says that a worker takes runs, and what this system lacks to confine it by.
+type ready struct{ Missing []string }
+
+// A run is a request.
+type run struct {
+	Number uint64
+	Name   string // of what is read, in all that is said of it
+	Job    job.Job
+}
+
+// A fetch asks for a file that a worker may not look for itself.
+type fetch struct {
+	Number    uint64
+	IsSymbols bool // the stores of symbol files are asked; else debuginfod servers
+	File      object.RemoteFile
+}
+
+// A fetched answers a fetch.
+type fetched struct {
+	Number uint64
+	Path   string // "": nobody has it
+	Tried  []object.Attempt
+}
+
+// A question is one to whoever asked for the run.
+type question struct {
+	Number uint64
+	Proto  []byte // a servicepb.Question
+}
+
+// An answer is that to a question.
+type answer struct {
+	Number  uint64
+	Proto   []byte // a servicepb.Answer
+	Path    string // of the file that was asked for
+	Failure string // why there is no answer; "": there is one
+}
+
+// A done ends a run.
+type done struct {
+	Number  uint64
+	Outcome job.Outcome
+	Failure *Failure // nil: it was written
+}
+
+// maxMessage bounds a message. Lists that may be longer are in files.
+const maxMessage = 128 << 10
+
+// A conn is one end of the socket.
+type conn struct {
+	*net.UnixConn
+	writing sync.Mutex
+	buffer  []byte // of who reads
+}
+
+func newConn(f *os.File) (*conn, error) {
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, errors.New("the descriptor of a worker is no Unix socket")
+	}
+	return &conn{UnixConn: u, buffer: make([]byte, maxMessage)}, nil
+}
+
+// send sends a message with descriptors.
+func (c *conn) send(message any, files ...*os.File) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if len(b) > maxMessage {
+		return fmt.Errorf("a message of %d bytes, expected at most %d", len(b), maxMessage)
+	}
+	var rights []byte
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd())
+		}
+		rights = unix.UnixRights(fds...)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, _, err = c.WriteMsgUnix(b, rights, nil)
+	return err
+}
+
+// receive reads a message and its descriptors. It is of one goroutine.
+func (c *conn) receive(message any) (files []*os.File, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, m, flags, _, err := c.ReadMsgUnix(c.buffer, rights)
+	if m > 0 {
+		files = received(rights[:m])
+	}
+	switch {
+	case err != nil:
+	case n == 0:
+		err = io.EOF
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
+		err = fmt.Errorf("a message of more than %d bytes", maxMessage)
+	default:
+		err = json.Unmarshal(c.buffer[:n], message)
+	}
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	return files, nil
+}
+
+// maxFiles is how many descriptors come with a message.
+const maxFiles = 2
+
+// received are the descriptors that came with a message.
+func received(rights []byte) (files []*os.File) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil
+	}
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), "request")) //nolint:gosec // a descriptor
+		}
+	}
+	return files
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/job"
+)
+
+// Options say what workers are and may do.
+type Options struct {
+	Self    string   // this executable
+	Dir     string   // an own folder, in which each worker has one
+	Read    []string // files, and folders with all that is in them, that workers may read
+	Execute []string // vendors' plugins
+	Setup   Setup
+	Count   int           // how many there are at most: so many requests are worked on at once
+	Time    time.Duration // that a request may take
+	MaxFile uint64        // bytes of a file that a worker writes, as it unpacks a target
+	// MaxAnswer is how many bytes an answer may have.
+	MaxAnswer int64
+	// Recycle is how many bytes of memory a worker may have after a request; one that has
+	// more is replaced. 0: half of what it may have at all.
+	Recycle uint64
+	// Remote and Symbols are asked for files by the server, for its workers; nil: nobody is.
+	Remote, Symbols object.Remote
+	// Watch, where it is not nil, is told of workers that start and end.
+	Watch func(Event)
+	// RequestOf says for Watch which request a context is of; nil: that is not told.
+	RequestOf func(context.Context) string
+}
+
+// An Event is what became of a worker.
+type Event struct {
+	Kind    EventKind
+	Process int      // its ID
+	Request string   // that it was started for, or had when it ended; "": none
+	Missing []string // of one that started: what of its confinement this system lacks
+	Reason  string   // why it ended
+}
+
+// EventKind says what became of a worker.
+type EventKind int
+
+// The kinds.
+const (
+	Started  EventKind = iota
+	Died               // it ended by itself, or somebody killed it
+	Stopped            // a request took too long, or was canceled and did not end
+	Replaced           // it had too much memory after a request
+)
+
+// A Pool has workers. It starts one when there is something to do, and none is idle.
+type Pool struct {
+	Options
+
+	slots  chan struct{} // as many as there may be workers
+	time   atomic.Int64  // that a request may take, in nanoseconds
+	answer atomic.Int64  // bytes that an answer may have
+
+	mu     sync.Mutex
+	live   map[*process]bool
+	idle   []*process // the last one was used last, and knows most of what comes now
+	closed bool
+}
+
+// An Output takes the report of a job.
+type Output interface {
+	io.Writer
+	// Restart forgets what was written. ok is false where somebody has read of it.
+	Restart() (ok bool)
+}
+
+// NewPool makes a pool, and starts nothing.
+func NewPool(o Options) *Pool {
+	if o.Recycle == 0 {
+		o.Recycle = o.Setup.Memory / 2
+	}
+	p := &Pool{Options: o, slots: make(chan struct{}, o.Count), live: map[*process]bool{}}
+	p.SetBounds(o.Time, o.MaxAnswer)
+	return p
+}
+
+// SetBounds replaces how long a request may take, and how many bytes an answer may have. It
+// concerns requests that begin later.
+func (p *Pool) SetBounds(time time.Duration, maxAnswer int64) {
+	p.time.Store(int64(time))
+	p.answer.Store(maxAnswer)
+}
+
+// An Asker answers what a job asks of whoever wants it: a servicepb.Question by a
+// servicepb.Answer, and the path of the file that it asks for. It may be called
+// concurrently.
+type Asker func(question []byte) (answer []byte, path string, err error)
+
+// maxTries is how often a job is begun whose worker somebody killed, and a worker started.
+const maxTries = 3
+
+// Do has a worker do a job with what in has, a regular file that is not moved. It waits for
+// a worker as long as ctx allows. The error is a *Failure, or what kept the server from
+// asking at all.
+func (p *Pool) Do(ctx context.Context, j *job.Job, in *os.File, name string, out Output) (job.Outcome, error) {
+	return p.DoAsking(ctx, j, in, name, out, nil)
+}
+
+// DoAsking is Do for a job that asks questions; nil: nobody answers any.
+func (p *Pool) DoAsking(ctx context.Context, j *job.Job, in *os.File, name string, out Output, asker Asker) (job.Outcome, error) {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return job.Outcome{}, &Failure{Canceled, ctx.Err().Error()}
+	}
+	for try := 1; ; try++ {
+		w, err := p.take(ctx)
+		if err != nil {
+			return job.Outcome{}, err
+		}
+		if asker != nil {
+			w.asker.Store(&asker)
+		}
+		o, f := p.do(ctx, w, j, in, name, out)
+		if f == nil {
+			return o, nil
+		}
+		if f.Kind != Crashed || !isEnded(w) || !w.isKilled() || try == maxTries || ctx.Err() != nil || !out.Restart() {
+			return o, f
+		}
+	}
+}
+
+func isEnded(w *process) bool {
+	select {
+	case <-w.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// take takes an idle worker, or starts one.
+func (p *Pool) take(ctx context.Context) (*process, error) {
+	request := ""
+	if p.RequestOf != nil {
+		request = p.RequestOf(ctx)
+	}
+	p.mu.Lock()
+	for n := len(p.idle) - 1; n >= 0; n-- {
+		w := p.idle[n]
+		p.idle = p.idle[:n]
+		if !isEnded(w) {
+			p.mu.Unlock()
+			w.request = request
+			return w, nil
+		}
+		p.tell(w, Died, w.died().Error())
+	}
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return nil, errors.New("the server ends")
+	}
+	w, missing, err := p.start()
+	for try := 1; errors.Is(err, errKilled) && try < maxTries; try++ {
+		w, missing, err = p.start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.request = request
+	if p.Watch != nil {
+		p.Watch(Event{Kind: Started, Process: w.command.Process.Pid, Request: request, Missing: missing})
+	}
+	return w, nil
+}
+
+// tell tells who watches of the end of a worker.
+func (p *Pool) tell(w *process, kind EventKind, reason string) {
+	if p.Watch != nil {
+		p.Watch(Event{Kind: kind, Process: w.command.Process.Pid, Request: w.request, Reason: reason})
+	}
+}
+
+// giveBack keeps a worker for the next request, unless it has become too large.
+func (p *Pool) giveBack(w *process) {
+	w.asker.Store(nil)
+	if used := residentMemory(w.command.Process.Pid); used > p.Recycle {
+		w.kill()
+		p.tell(w, Replaced, fmt.Sprintf("it has %d MiB after a request, expected at most %d MiB", used>>20, p.Recycle>>20))
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		w.kill()
+		return
+	}
+	w.request = ""
+	p.idle = append(p.idle, w)
+}
+
+// cancelGrace is how long a worker has to end a request that was canceled, before it is
+// ended itself.
+const cancelGrace = time.Second
+
+// do has one worker do a job. A worker that is not given back is ended.
+func (p *Pool) do(ctx context.Context, w *process, j *job.Job, in *os.File, name string, out io.Writer) (job.Outcome, *Failure) {
+	number, copied, f := p.begin(w, j, in, name, out)
+	if f != nil {
+		return job.Outcome{}, f
+	}
+	most := time.Duration(p.time.Load())
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	select {
+	case d := <-w.done:
+		return p.finish(w, &d, copied())
+	case <-w.ended:
+		_ = copied() // what there is of a report is not the report
+		reason := w.died().Error()
+		p.tell(w, Died, reason)
+		return job.Outcome{}, &Failure{Crashed, "the process that read it died: " + reason}
+	case <-ctx.Done():
+		f = &Failure{Canceled, context.Cause(ctx).Error()}
+	case <-limit.C:
+		f = &Failure{TimedOut, fmt.Sprintf("it took longer than %v", most)}
+	}
+	p.stop(w, number, f.Detail)
+	_ = copied() // likewise
+	return job.Outcome{}, f
+}
+
+// begin sends a run. What the worker writes is copied to out, and copied waits until that
+// has ended, and says how.
+func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Writer) (number uint64, copied func() error, f *Failure) {
+	reads, writes, err := os.Pipe()
+	if err == nil {
+		_, err = in.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		p.giveBack(w)
+		return 0, nil, &Failure{Crashed, err.Error()}
+	}
+	w.number++
+	err = w.conn.send(toWorker{Run: &run{w.number, name, *j}}, in, writes)
+	_ = writes.Close()
+	if err != nil {
+		_ = reads.Close()
+		w.kill()
+		<-w.ended
+		p.tell(w, Died, w.died().Error())
+		return 0, nil, &Failure{Crashed, fmt.Sprintf("the process that would read it died: %v", err)}
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer reads.Close()
+		most := p.answer.Load()
+		n, err := io.Copy(out, io.LimitReader(reads, most+1))
+		if err == nil && n > most {
+			err = fmt.Errorf("the answer has more than %d bytes", most)
+		}
+		ended <- err
+	}()
+	return w.number, func() error { return <-ended }, nil
+}
+
+// finish takes the end of a run.
+func (p *Pool) finish(w *process, d *done, copied error) (job.Outcome, *Failure) {
+	if d.Failure != nil && d.Failure.Kind == Crashed {
+		w.kill() // what it shares between requests may be half changed
+		p.tell(w, Died, d.Failure.Detail)
+	} else {
+		p.giveBack(w)
+	}
+	if copied != nil {
+		return d.Outcome, &Failure{TooLarge, copied.Error()}
+	}
+	return d.Outcome, d.Failure
+}
+
+// stop cancels a run, and ends the worker where it does not heed that.
+func (p *Pool) stop(w *process, number uint64, reason string) {
+	if w.conn.send(toWorker{Cancel: number}) == nil {
+		grace := time.NewTimer(cancelGrace)
+		defer grace.Stop()
+		select {
+		case <-w.done:
+			p.giveBack(w)
+			return
+		case <-w.ended:
+		case <-grace.C:
+		}
+	}
+	w.kill()
+	<-w.ended
+	p.tell(w, Stopped, reason)
+}
+
+// Close ends all workers, with what they do, and waits for their end.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed, p.idle = true, nil
+	live := slices.Collect(maps.Keys(p.live))
+	p.mu.Unlock()
+	for _, w := range live {
+		w.kill()
+	}
+	for _, w := range live {
+		<-w.ended
+	}
+}
+
+// join notes a worker that lives. ok is false where the pool is closed.
+func (p *Pool) join(w *process) (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.live[w] = true
+	return true
+}
+
+// part forgets a worker that is dead.
+func (p *Pool) part(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.live, w)
+}
+
+// residentMemory is how much memory a process has, in bytes; 0 where that is not known.
+func residentMemory(pid int) uint64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var size, resident, shared uint64
+	if _, err := fmt.Sscan(string(b), &size, &resident, &shared); err != nil || shared > resident {
+		return 0
+	}
+	return (resident - shared) * uint64(os.Getpagesize()) //nolint:gosec // positive
+}
