@@ -41,8 +41,8 @@ lint: ## golangci-lint, which vets
 	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	$(GOLANGCI) run ./...
 
-generate: ## the wire protocol's Go code, by protoc
-	$(GO) generate ./sdk/archpb
+generate: ## the Go code of the protocols, by protoc
+	$(GO) generate ./sdk/archpb ./engine/service/servicepb
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME

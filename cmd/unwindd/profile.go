@@ -17,22 +17,21 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // profileFlags are the flags of `unwindd profile`.
 type profileFlags struct {
 	*globals
 	targetFlags
+	job      job.Profile
 	names    bool // functions and lines are looked for
 	jobs     int
-	maxStack int
-	events   []string
 	kallsyms string
 	roots    map[int]string
 	gpu      []string
 	objects  []string
 	window   time.Duration
-	annotate []string
 	program  string // a disassembler
 	http     string
 	otlp     string
@@ -40,15 +39,8 @@ type profileFlags struct {
 	every    time.Duration
 }
 
-// defaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
-// second.
-const defaultJoinWindow = 10 * time.Millisecond
-
-// profileFormats are the values of --format.
-var profileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "html", "json"}
-
 func newProfile(g *globals) *cobra.Command {
-	f := &profileFlags{globals: g, names: true, roots: map[int]string{}}
+	f := &profileFlags{globals: g, job: job.NewProfile(), names: true, roots: map[int]string{}}
 	cmd := &cobra.Command{
 		Use:   "profile [RECORDING|PID]",
 		Short: "Make a profile of what perf recorded, or of a living process",
@@ -88,26 +80,26 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(profileFormats, ", "))
+	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(job.ProfileFormats, ", "))
 	f.add(flags)
 	f.symbolFlags.names = &f.names
 	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
-	flags.IntVar(&f.maxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
-	flags.StringArrayVar(&f.events, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.IntVar(&f.job.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.StringArrayVar(&f.job.Events, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
-	flags.DurationVar(&f.window, "join-window", defaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
-	flags.StringArrayVar(&f.annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
+	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
+	flags.StringArrayVar(&f.job.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
 	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(profileFormats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -168,7 +160,7 @@ func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.program == "" && len(f.annotate) > 0 {
+	if f.program == "" && len(f.job.Annotate) > 0 {
 		s, err := f.settings()
 		if err != nil {
 			return nil, nil, err
@@ -181,7 +173,7 @@ func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
 	}
 	e, err = engine.New(engine.Options{
 		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote, Symbols: symbols,
-		MaxFrames: f.maxStack, NoSymbols: !f.names, Disassembler: f.program,
+		MaxFrames: f.job.MaxStack, NoSymbols: !f.names, Disassembler: f.program,
 	})
 	if err != nil {
 		disconnect()
@@ -199,13 +191,13 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 	defer shown.end() // before an error is printed
 	p, err := e.Profile(ctx, source.path, engine.ProfileOptions{
 		Jobs: f.jobs, Kallsyms: f.kallsyms, Roots: f.roots, GPU: f.gpu, Objects: f.objects, JoinWindow: f.window,
-		Annotate: f.annotate, Progress: shown.told(),
+		Annotate: f.job.Annotate, Progress: shown.told(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	source.describe(p)
-	r, err := report.NewProfile(p, f.events...)
+	r, err := report.NewProfile(p, f.job.Events...)
 	if err != nil {
 		return nil, err
 	}
@@ -230,9 +222,6 @@ func (f *profileFlags) serve(ctx context.Context, r *report.Profile, listener ne
 // checkFlags refuses flags that have no meaning, before anything is walked.
 func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-	if err := f.checkFormat(profileFormats...); err != nil {
-		return err
-	}
 	switch {
 	case f.jobs < 0:
 		return wrong("--jobs %d: expected 0 or more", f.jobs)
@@ -244,20 +233,20 @@ func (f *profileFlags) checkFlags(cmd *cobra.Command) error {
 		return wrong("--join-window %v: expected 0 or more", f.window)
 	case len(f.objects) > 0 && len(f.gpu) == 0:
 		return wrong("--objects are looked at for what --gpu FILE has samples of: expected both")
-	case len(f.annotate) > 0 && f.format != "text" && f.format != "json":
-		return wrong("--annotate writes text or JSON: expected another --format than %s", f.format)
-	case f.program != "" && len(f.annotate) == 0:
+	case f.program != "" && len(f.job.Annotate) == 0:
 		return wrong("--disassembler %s: expected --annotate FUNCTION too", f.program)
-	case len(f.annotate) > 0 && (f.http != "" || !f.names):
+	case len(f.job.Annotate) > 0 && (f.http != "" || !f.names):
 		return wrong("--annotate names functions, and writes them: expected neither --http nor --symbols=false with it")
-	case f.maxStack < 1:
-		return wrong("--max-stack %d: expected 1 or more", f.maxStack)
 	case f.http != "" && (f.output != "" || cmd.Flags().Changed("format")):
 		return wrong("--http serves the profile and writes none: expected neither --format nor -o with it")
-	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.annotate) > 0 || cmd.Flags().Changed("format")):
+	case f.otlp != "" && (f.http != "" || f.output != "" || len(f.job.Annotate) > 0 || cmd.Flags().Changed("format")):
 		return wrong("--otlp sends the profile and writes none: expected none of --format, -o, --http and --annotate with it")
 	case (f.format == "pprof" || f.format == "otlp") && f.output == "" && term.IsTerminal(int(os.Stdout.Fd())):
 		return wrong("--format %s is no text: expected -o FILE, or standard output not to be a terminal", f.format)
+	}
+	f.job.Format, f.job.NoSymbols = f.format, !f.names
+	if err := f.job.Check(); err != nil {
+		return usageError{err}
 	}
 	return nil
 }
@@ -281,38 +270,8 @@ func (f *profileFlags) writeProfile(r *report.Profile) error {
 		return f.writeFolded(r, events)
 	}
 	return f.write(func(w *writer) error {
-		if len(f.annotate) > 0 {
-			return f.writeAnnotations(r, w)
-		}
-		switch f.format {
-		case "pprof":
-			return r.WritePprof(w)
-		case "otlp":
-			return r.WriteOTLP(w)
-		case "speedscope":
-			return r.WriteSpeedscope(w)
-		case "firefox":
-			return r.WriteFirefox(w)
-		case "html":
-			return r.WritePage(w)
-		case "json":
-			return r.WriteJSON(w)
-		case "folded":
-			if len(events) == 0 {
-				return nil
-			}
-			return r.WriteFolded(w, events[0])
-		}
-		return r.WriteText(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
+		return f.job.WriteReport(r, w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 	})
-}
-
-// writeAnnotations writes the functions of --annotate.
-func (f *profileFlags) writeAnnotations(r *report.Profile, w *writer) error {
-	if f.format == "json" {
-		return r.WriteAnnotationsJSON(w)
-	}
-	return r.WriteAnnotations(w, report.TextOptions{Color: w.isTerminal, Verbose: f.verbose})
 }
 
 // writeFolded writes a file for each of several events: all of them, or none.

@@ -5,4 +5,4 @@
 // plugin in another language is written against arch.proto.
 package archpb
 
-//go:generate ./generate.sh
+//go:generate ../../.ci/generate .

@@ -41,7 +41,7 @@ func (p *Profile) Check() error {
 	case len(p.Annotate) > 0 && p.Format != "text" && p.Format != "json":
 		return wrong("--annotate writes text or JSON: expected another --format than %s", p.Format)
 	case len(p.Annotate) > 0 && p.NoSymbols:
-		return wrong("--annotate names functions: expected no --symbols=false with it")
+		return wrong("--annotate names functions, and writes them: expected no --symbols=false with it")
 	case p.MaxStack < 1:
 		return wrong("--max-stack %d: expected 1 or more", p.MaxStack)
 	}

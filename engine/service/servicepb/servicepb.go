@@ -4,4 +4,4 @@
 // unwindd.proto. Clients in other languages are generated from that file.
 package servicepb
 
-//go:generate ./generate.sh
+//go:generate ../../../.ci/generate .
