@@ -192,7 +192,8 @@ func TestCodeOfAArch64(t *testing.T) {
 	mustSay(t, out, "  bl 0x")
 	for _, tool := range []string{mc, objdump} {
 		byTool, said, status := unwindd(t, "stack", "--exe", exe, "--code", "5", "--disassembler", tool, core)
-		if status != 0 || strings.Contains(byTool, "problem:") || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
+		// The one problem is that qemu's cores do not tell build IDs.
+		if status != 0 || strings.Count(byTool, "problem:") != 1 || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
 			t.Errorf("%s: status %d, %s\n%s", tool, status, said, byTool)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/unwindd/unwindd/internal/oracle"
 )
@@ -190,8 +191,13 @@ func TestServeBySocketActivation(t *testing.T) {
 	d.walk(t)
 	want := func(prefix string) {
 		t.Helper()
-		if got := <-said; !strings.HasPrefix(got, prefix) {
-			t.Errorf("it says %q, expected %q", got, prefix)
+		select {
+		case got := <-said:
+			if !strings.HasPrefix(got, prefix) {
+				t.Errorf("it says %q, expected %q", got, prefix)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("it does not say %q", prefix)
 		}
 	}
 	want("READY=1")

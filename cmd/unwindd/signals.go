@@ -17,16 +17,18 @@ import (
 // command, to make its exit status.
 const exitSignal = 128
 
+// signals are those that this process was sent.
+var signals = make(chan os.Signal, 4)
+
 // watchSignals makes the signals that people and systems end commands with end
 // this one at once, whatever it waits for, and without anything half made left
 // behind. A signal that this process was started to ignore, as by nohup, is
 // ignored.
 func watchSignals() {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
-			signal.Notify(c, s)
+			signal.Notify(signals, s)
 		}
 	}
 	// SIGPIPE comes for the connections of plugins too. That it is taken here
@@ -34,7 +36,7 @@ func watchSignals() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	go func() {
 		for {
-			s := (<-c).(syscall.Signal)
+			s := (<-signals).(syscall.Signal)
 			if take := signalTaker.Load(); take == nil || !(*take)(s) {
 				endBy(s)
 			}
@@ -46,8 +48,12 @@ func watchSignals() {
 var signalTaker atomic.Pointer[func(syscall.Signal) bool]
 
 // takeSignals has a command that goes on until it is ended decide itself: take says
-// whether it did what the signal is for.
-func takeSignals(take func(syscall.Signal) bool) { signalTaker.Store(&take) }
+// whether it did what the signal is for. SIGHUP comes too where it was to be ignored: to
+// such a command it means something else than that a terminal is gone.
+func takeSignals(take func(syscall.Signal) bool) {
+	signalTaker.Store(&take)
+	signal.Notify(signals, syscall.SIGHUP)
+}
 
 // endBy ends this process as a signal does. It does not return.
 func endBy(s syscall.Signal) {

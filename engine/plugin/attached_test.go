@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +148,7 @@ func TestAttachedProcessMayStand(t *testing.T) {
 		if err := d.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		awaitStopped(t, d.Process.Pid)
 		done := make(chan error, 1)
 		go func() { done <- call() }()
 		select {
@@ -158,6 +160,27 @@ func TestAttachedProcessMayStand(t *testing.T) {
 		_ = d.Process.Signal(syscall.SIGCONT)
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// awaitStopped waits until all threads of a process stand: the signal for it takes a
+// moment.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		stopped := 0
+		for _, f := range files {
+			if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(") T ")) {
+				stopped++
+			}
+		}
+		if len(files) > 0 && stopped == len(files) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d: %d of %d threads stand", pid, stopped, len(files))
 		}
 	}
 }

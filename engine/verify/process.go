@@ -181,7 +181,8 @@ func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
 		began := time.Now()
 		time.Sleep(window)
 		after, failed := p.ProcessorTime()
-		if failed != nil || after-before < time.Since(began)/4 {
+		// One that computes gets little of a busy machine, but more than this.
+		if failed != nil || after-before < time.Since(began)/20 {
 			return true
 		}
 		if before = after; time.Now().After(deadline) {
