@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -66,13 +67,6 @@ that bytes hold.`,
 	return cmd
 }
 
-// textOptions say how expressions of an architecture are written.
-func textOptions(d *sdk.Description, dialect *locexpr.Dialect, names sdk.Names) locexpr.TextOptions {
-	return locexpr.TextOptions{
-		Dialect: dialect, AddressSize: int(d.AddressBits+7) / 8, Order: locexpr.ByteOrder(d.ByteOrder), Names: names,
-	}
-}
-
 // dialectOf finds a dialect by name: one of the project's, or of the architecture.
 func dialectOf(d *sdk.Description, name string, otherwise *locexpr.Dialect) (*locexpr.Dialect, error) {
 	if name == "" {
@@ -117,7 +111,7 @@ func (f *dumpExprFlags) bytes() error {
 	if err != nil {
 		return usageError{fmt.Errorf("--hex: %w", err)}
 	}
-	text := locexpr.FormatText(b, textOptions(a.Description(), dialect, a.Description().Names(0)))
+	text := locexpr.FormatText(b, job.TextOptions(a.Description(), dialect, a.Description().Names(0)))
 	err = f.write(func(w *writer) error {
 		if f.format == "json" {
 			return report.WriteJSON(w, report.Expression{Hex: hex.EncodeToString(b), Text: text})

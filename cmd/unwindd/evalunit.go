@@ -14,7 +14,6 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/locexpr"
 )
 
 // A unitFlag is what --unit says: a file, and an offset in its .debug_info.
@@ -37,21 +36,21 @@ func parseUnit(text string) (*unitFlag, error) {
 	return &unitFlag{path: text[:at], offset: offset}, nil
 }
 
-// open opens the file as a module where its own addresses say.
-func (u *unitFlag) open(s *evalState, e *engine.Engine) error {
+// open opens the file, of an architecture, as a module where its own addresses say.
+func (u *unitFlag) open(arch, processor string, e *engine.Engine) error {
 	o, err := openObject(u.path)
 	if err != nil {
 		return fmt.Errorf("--unit: %w", err)
 	}
 	a, err := e.Plugins().ForMachine(o.Machine())
-	if err == nil && a.Description().Name != s.d.Name {
-		err = fmt.Errorf("%s: is of %s, expected %s", u.path, a.Description().Name, s.d.Name)
+	if err == nil && a.Description().Name != arch {
+		err = fmt.Errorf("%s: is of %s, expected %s", u.path, a.Description().Name, arch)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("--unit: %w", err), o.Close())
 	}
 	u.module = &target.Module{
-		Path: u.path, File: u.path, Object: o, BuildID: o.BuildID(), Arch: s.d.Name, Processor: s.flags.processor,
+		Path: u.path, File: u.path, Object: o, BuildID: o.BuildID(), Arch: arch, Processor: processor,
 	}
 	for _, p := range o.Segments() {
 		u.module.Segments = append(u.module.Segments, target.Segment{
@@ -119,17 +118,4 @@ func (u *unitFlag) isReadFor(m *code.Module) bool {
 func isSameFile(a, b string) bool {
 	x, y := regularFile(a), regularFile(b)
 	return x != nil && y != nil && os.SameFile(x, y)
-}
-
-// parseStack reads what is on the stack before the expression, the bottom first.
-func (s *evalState) parseStack() ([]locexpr.Entry, error) {
-	var list []locexpr.Entry
-	for _, text := range s.flags.stack {
-		v, err := strconv.ParseUint(text, 0, 64)
-		if err != nil || v > ^uint64(0)>>(64-s.d.AddressBits) {
-			return nil, fmt.Errorf("--stack %s: expected a number of %d bits, decimal, or hex with 0x", text, s.d.AddressBits)
-		}
-		list = append(list, locexpr.ValueEntry(locexpr.GenericValue(v)))
-	}
-	return list, nil
 }

@@ -20,6 +20,7 @@ type Job struct {
 	Snapshot  *Snapshot  `json:",omitempty"`
 	Symbolize *Symbolize `json:",omitempty"`
 	Identify  *Identify  `json:",omitempty"`
+	Evaluate  *Evaluate  `json:",omitempty"`
 	Walk      *Walk      `json:",omitempty"`
 }
 
@@ -34,10 +35,24 @@ func (j *Job) Name() string {
 		return "snapshot"
 	case j.Symbolize != nil:
 		return "symbolize"
+	case j.Evaluate != nil:
+		return "eval"
 	case j.Walk != nil:
 		return "walk"
 	}
 	return "objects"
+}
+
+// CheckInput says what has no meaning with something to read, or, where hasInput is false,
+// without. Only an expression can be evaluated in a state of its own.
+func (j *Job) CheckInput(hasInput bool) error {
+	switch {
+	case j.Evaluate != nil:
+		return j.Evaluate.Check(hasInput)
+	case !hasInput:
+		return wrong("no data: expected a file")
+	}
+	return nil
 }
 
 // An Outcome is what is said of a job that was done, beside its report.
@@ -91,6 +106,8 @@ func (j *Job) run(ctx context.Context, t *Tools, in *os.File, name string, out i
 		return j.Symbolize.run(ctx, t, in, out)
 	case j.Identify != nil:
 		return j.Identify.run(t, in, name)
+	case j.Evaluate != nil:
+		return j.Evaluate.run(ctx, t, in, name, out)
 	case j.Walk != nil:
 		return j.Walk.run(ctx, t, in, out)
 	}

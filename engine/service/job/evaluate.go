@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/value"
+)
+
+// EvaluateFormats are the forms in which evaluations are written.
+var EvaluateFormats = []string{"text", "json"}
+
+// maxRead is how many bits of a location are read at most.
+const maxRead = 1 << 23
+
+// An Evaluate asks what an expression gives in a frame of a target, or in a state that
+// Registers and Memory are of; or what a variable of a frame is. NewEvaluate gives the
+// defaults.
+type Evaluate struct {
+	Format    string   // one of EvaluateFormats
+	Arch      string   // of the expression
+	Expr      *string  // in the canonical dialect; nil: none
+	Thread    string   // the ID of a thread of the target; "": the first
+	Frame     int      // the physical frame of the thread, 0 being the top one
+	Registers []string // each REGISTER=HEX
+	Memory    []string // each SPACE:ADDR=HEX
+	CFA       string   // SPACE:ADDR; "": as the target has it
+	Lane      *int64   // nil: none is current
+	Iteration *int64   // nil: none is current
+	Object    string   // the expression that finds the current object; "": there is none
+	Processor string
+	Wave      uint32 // lanes of the thread; 0: by the processor
+	Kind      string // what the result has to be: value or location; "": either
+	Read      uint64 // bits of the location that are read
+	Trace     bool   // what is on the stack after each operation
+	Stack     []string
+	Var       string // the variable, or a part of it; "": Expr is evaluated
+	Limits    value.Limits
+}
+
+// NewEvaluate is an Evaluate with the defaults: of the top frame, as text.
+func NewEvaluate() Evaluate { return Evaluate{Format: "text", Limits: value.DefaultLimits} }
+
+// Check says what has no meaning, in the words of flags. hasTarget says that there is a
+// target, which --snapshot names.
+func (e *Evaluate) Check(hasTarget bool) error {
+	if err := checkFormat(e.Format, EvaluateFormats); err != nil {
+		return err
+	}
+	if e.Var != "" {
+		if err := e.checkVariable(hasTarget); err != nil {
+			return err
+		}
+	} else if err := e.checkExpression(hasTarget); err != nil {
+		return err
+	}
+	switch {
+	case e.Lane != nil && (*e.Lane < 0 || *e.Lane > math.MaxInt32):
+		return wrong("--lane %d: expected 0 to %d", *e.Lane, math.MaxInt32)
+	case e.Iteration != nil && *e.Iteration < 0:
+		return wrong("--iteration %d: expected 0 or more", *e.Iteration)
+	case e.Read > maxRead:
+		return wrong("--read %d: expected at most %d bits", e.Read, maxRead)
+	}
+	return nil
+}
+
+// checkExpression refuses what does not go with an expression.
+func (e *Evaluate) checkExpression(hasTarget bool) error {
+	switch {
+	case e.Arch == "":
+		return wrong("--arch is missing")
+	case e.Expr == nil:
+		return wrong("--expr is missing")
+	case e.Kind != "" && e.Kind != "value" && e.Kind != "location":
+		return wrong("--kind %s: expected value or location", e.Kind)
+	case !hasTarget && (e.Thread != "" || e.Frame != 0):
+		return wrong("--thread and --frame need --snapshot")
+	case e.Frame < 0:
+		return wrong("--frame %d: expected 0 or more", e.Frame)
+	case hasTarget && (len(e.Registers) > 0 || len(e.Memory) > 0):
+		return wrong("--reg and --mem do not go with --snapshot")
+	}
+	return nil
+}
+
+// checkVariable refuses what does not go with a variable.
+func (e *Evaluate) checkVariable(hasTarget bool) error {
+	switch {
+	case !hasTarget:
+		return wrong("--var needs --snapshot")
+	case e.Expr != nil:
+		return wrong("--var does not go with --expr")
+	case e.Frame < 0:
+		return wrong("--frame %d: expected 0 or more", e.Frame)
+	}
+	if err := CheckLimits(e.Limits); err != nil {
+		return err
+	}
+	if _, err := value.ParsePath(e.Var); err != nil {
+		return wrong("--var: %w", err)
+	}
+	return nil
+}
+
+// Engine adds to options of an engine what the evaluation needs.
+func (e *Evaluate) Engine(o engine.Options) engine.Options {
+	o.NoSymbols = e.Var == ""
+	return o
+}
+
+// An Evaluated is what an expression gave, or a variable.
+type Evaluated struct {
+	// Err is why it failed. The JSON has that, too.
+	Err error
+
+	expression *report.Evaluation
+	variable   *report.OneVariable // in the place of expression
+}
+
+// WriteJSON writes what was found, or why nothing was.
+func (e *Evaluated) WriteJSON(w io.Writer) error {
+	if e.variable != nil {
+		return e.variable.WriteJSON(w)
+	}
+	return e.expression.WriteJSON(w)
+}
+
+// WriteText writes what was found, for people. Of an expression that failed it writes the
+// trace.
+func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
+	switch {
+	case e.variable == nil:
+		return e.expression.WriteText(w)
+	case e.Err != nil:
+		return nil
+	}
+	return e.variable.WriteText(w, o)
+}
+
+// Variable reads the variable. The error is that there is none; one that cannot be read is
+// that of the result.
+func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, error) {
+	path, err := value.ParsePath(e.Var)
+	if err != nil {
+		return nil, wrong("--var: %w", err)
+	}
+	th, err := e.thread(t)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.Select(ctx, th, e.Frame, e.lane(), path, e.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("--var %s: %w", e.Var, err)
+	}
+	if v.Status == value.Failed {
+		err = fmt.Errorf("--var %s: %s", e.Var, v.Problem)
+	}
+	return &Evaluated{Err: err, variable: &report.OneVariable{Variable: v, Thread: th, Space: t.SpaceName}}, nil
+}
+
+// thread is the thread that is named, or the first.
+func (e *Evaluate) thread(t *engine.Target) (*target.Thread, error) {
+	for _, th := range t.Threads() {
+		if e.Thread == "" || th.ID == e.Thread {
+			return th, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, e.Thread, len(t.Threads()))
+}
+
+// lane is the current lane, which was checked; nil: there is none.
+func (e *Evaluate) lane() *uint32 {
+	if e.Lane == nil {
+		return nil
+	}
+	n := uint32(*e.Lane) //nolint:gosec // checked
+	return &n
+}
+
+// hasContent says whether there is something to read.
+func hasContent(in *os.File) (bool, error) {
+	info, err := in.Stat()
+	if err != nil {
+		return false, err
+	}
+	return !info.Mode().IsRegular() || info.Size() > 0, nil
+}
+
+func (e *Evaluate) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
+	hasTarget, err := hasContent(in)
+	if err != nil {
+		return o, err
+	}
+	if err := e.Check(hasTarget); err != nil {
+		return o, err
+	}
+	view, err := tools.Engine.With(e.Engine(tools.Options))
+	if err != nil {
+		return o, err
+	}
+	defer view.Close()
+	var t *engine.Target
+	if hasTarget {
+		if t, err = view.OpenFile(in, name); err != nil {
+			return o, err
+		}
+	}
+	found, err := e.find(ctx, view, t)
+	if err == nil {
+		err = ctx.Err()
+	}
+	switch {
+	case err != nil:
+		return o, err
+	case e.Format == "json":
+		return o, found.WriteJSON(out)
+	case found.Err != nil:
+		return o, found.Err
+	}
+	return o, found.WriteText(out, report.TextOptions{})
+}
+
+// find finds out what is asked for; t is nil where there is no target.
+func (e *Evaluate) find(ctx context.Context, in *engine.Engine, t *engine.Target) (*Evaluated, error) {
+	if e.Var != "" {
+		return e.Variable(ctx, t)
+	}
+	expression, err := e.Expression(in)
+	if errors.Is(err, plugin.ErrNoArchitecture) {
+		err = wrong("--arch: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return expression.Evaluate(ctx, t)
+}
