@@ -181,6 +181,26 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestBodiesOfUnknownLengthAreBounded has bodies that do not say how long they are: each may
+// have as many bytes as one may, and all together as many as there is room for.
+func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
+	for _, c := range []struct {
+		body, spool int64
+		kind        *problemKind
+		words       string
+	}{
+		{1 << 20, 1 << 30, tooMuch, "more than 1048576 bytes were sent"},
+		{1 << 30, 1 << 20, busy, "have as many bytes as all of them may"},
+	} {
+		o := testOptions(t)
+		o.Body, o.Spool = c.body, c.spool
+		s := start(t, o)
+		long := struct{ io.Reader }{strings.NewReader(strings.Repeat("x", 2<<20))}
+		answer, text := s.ask(t, "POST", "/v1/stack", long)
+		wantProblem(t, answer, text, c.kind, c.words)
+	}
+}
+
 // TestOnlyThoseWhoMayAsk has requests of other hosts, of pages of other sites, and without
 // tokens refused.
 func TestOnlyThoseWhoMayAsk(t *testing.T) {

@@ -88,6 +88,11 @@ func (u *upload) Write(p []byte) (int, error) {
 	return u.File.Write(p)
 }
 
+// ReadFrom implements io.ReaderFrom: that of the file knows no bounds.
+func (u *upload) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{u}, r)
+}
+
 // Close gives the file's room back.
 func (u *upload) Close() error {
 	u.budget.used.Add(-u.size)
