@@ -188,6 +188,8 @@ func TestEvalUsage(t *testing.T) {
 		{"--arch", "x86_64", "--expr", "", "--reg", "rsp"}, {"--arch", "x86_64", "--expr", "", "--reg", "nope=1"},
 		{"--arch", "x86_64", "--expr", "", "--mem", "moon:0=00"}, {"--arch", "x86_64", "--expr", "", "--mem", "global:0=0"},
 		{"--arch", "x86_64", "--expr", "", "--thread", "1"}, {"--arch", "amdgpu", "--expr", "", "--wave", "48"},
+		{"--snapshot", serverCore, "--frame", "-1", "--var", "batch"}, {"--snapshot", serverCore, "--var", "batch", "--depth", "0"},
+		{"--snapshot", serverCore, "--var", "batch", "--lane", "-2"}, {"--snapshot", serverCore, "--var", "batch["}, {"--var", "batch"},
 		{"--arch", "amdgpu", "--expr", "", "--processor", "gfx90a", "--wave", "32"}, {"--arch", "amdgpu", "--expr", "", "--processor", "z80"},
 	} {
 		if stdout, stderr, status := unwindd(t, append([]string{"eval", "--in-process"}, args...)...); status != exitUsage || stdout != "" {

@@ -99,8 +99,8 @@ func reportOf[O any, In part[O]](c *calls, kind string, st stream[In], isThere f
 		}); err != nil {
 			return err
 		}
-		if in.size == 0 {
-			return badRequest.new("no data: expected a file")
+		if err := j.CheckInput(in.size > 0); err != nil {
+			return err
 		}
 		a, err := s.begin(st.Context(), of, j, in.File, name)
 		if err != nil {
@@ -194,6 +194,11 @@ func (c *calls) Profile(st grpc.BidiStreamingServer[pb.ProfileRequest, pb.Report
 // Snapshot implements servicepb.UnwinddServer.
 func (c *calls) Snapshot(st grpc.BidiStreamingServer[pb.SnapshotRequest, pb.Report]) error {
 	return reportOf(c, "snapshot", st, func(o *pb.SnapshotOptions) bool { return o != nil }, c.server.snapshotJob)
+}
+
+// Evaluate implements servicepb.UnwinddServer.
+func (c *calls) Evaluate(st grpc.BidiStreamingServer[pb.EvaluateRequest, pb.Report]) error {
+	return reportOf(c, "eval", st, func(o *pb.EvaluateOptions) bool { return o != nil }, evaluateJob)
 }
 
 // Symbolize implements servicepb.UnwinddServer.

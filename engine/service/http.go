@@ -45,6 +45,9 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("POST /v1/snapshot", s.job("snapshot", func(r *http.Request) (*job.Job, string, error) {
 		return fromParameters(r, &pb.SnapshotOptions{}, s.snapshotJob)
 	}, s.send))
+	mux.Handle("POST /v1/eval", s.job("eval", func(r *http.Request) (*job.Job, string, error) {
+		return fromParameters(r, &pb.EvaluateOptions{}, evaluateJob)
+	}, s.send))
 	mux.Handle("POST /v1/symbolize", s.counted("symbolize", s.symbolize))
 	mux.Handle("PUT /v1/objects/{id}", s.counted("objects", s.putObject))
 	mux.Handle("GET /v1/objects/{id}", s.counted("objects", s.findObject))
@@ -113,6 +116,9 @@ func (s *Server) job(kind string, jobOf jobOf, give func(http.ResponseWriter, *a
 			return err
 		}
 		defer in.Close()
+		if err := j.CheckInput(in.size > 0); err != nil {
+			return err
+		}
 		a, err := s.begin(r.Context(), of, j, in.File, name)
 		if err != nil {
 			return err
@@ -137,9 +143,6 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*upload, error
 		return err
 	})
 	s.metrics.received(n)
-	if err == nil && n == 0 {
-		err = badRequest.new("the body is empty: expected a file")
-	}
 	if err != nil {
 		_ = in.Close()
 		return nil, cutShort(err)
@@ -217,6 +220,8 @@ func contentType(j *job.Job) string {
 		return contentTypes[j.Stack.Format]
 	case j.Profile != nil:
 		return contentTypes[j.Profile.Format]
+	case j.Evaluate != nil:
+		return contentTypes[j.Evaluate.Format]
 	case j.Symbolize != nil:
 		return contentTypes["json"]
 	}

@@ -5,6 +5,7 @@ package service
 import (
 	"cmp"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+	"github.com/unwindd/unwindd/engine/value"
 )
 
 // This file makes jobs of options, as they come by gRPC, or as parameters of HTTP.
@@ -77,6 +79,18 @@ func parameterValue(f protoreflect.FieldDescriptor, text string) (v protoreflect
 			return v, fmt.Errorf("a number from 0 to %d", uint32(1<<32-1))
 		}
 		return protoreflect.ValueOfUint32(uint32(n)), nil
+	case protoreflect.Uint64Kind:
+		n, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return v, fmt.Errorf("a number, decimal, or hex with 0x")
+		}
+		return protoreflect.ValueOfUint64(n), nil
+	case protoreflect.Int64Kind:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return v, fmt.Errorf("a number of 64 bits")
+		}
+		return protoreflect.ValueOfInt64(n), nil
 	case protoreflect.BytesKind:
 		b, err := hex.DecodeString(text)
 		if err != nil {
@@ -107,15 +121,9 @@ func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
 	j.Format = cmp.Or(o.Format, "json")
 	j.Thread, j.Crashed, j.Top, j.Registers, j.Goroutines = o.Thread, o.Crashed, int(o.Top), o.Registers, o.Goroutines
 	j.Lanes, j.Locals, j.Globals, j.Source, j.Code = o.Lanes, o.Locals, o.Globals, int(o.Source), int(o.Code)
-	j.NoInlines, j.NoFold, j.Signature, j.Limits.Raw = o.NoInlines, o.NoFold, o.Signature, o.Raw
+	j.NoInlines, j.NoFold, j.Signature, j.Limits = o.NoInlines, o.NoFold, o.Signature, limitsOf(o.Depth, o.Elements, o.Raw)
 	if o.Lane != nil {
 		j.Lane = int(*o.Lane)
-	}
-	if o.Depth != 0 {
-		j.Limits.Depth = int(o.Depth)
-	}
-	if o.Elements != 0 {
-		j.Limits.Elements = int(o.Elements)
 	}
 	if o.MaxFrames != nil {
 		j.MaxFrames = int(*o.MaxFrames)
@@ -144,6 +152,39 @@ func (s *Server) profileJob(o *pb.ProfileOptions) (*job.Job, string, error) {
 
 func (s *Server) snapshotJob(o *pb.SnapshotOptions) (*job.Job, string, error) {
 	return &job.Job{Snapshot: &job.Snapshot{Files: o.Files}}, nameOf(o.Name, "target"), nil
+}
+
+// maxEvaluation bounds what an evaluation is asked for with, as JSON: a worker gets it in one
+// message.
+const maxEvaluation = 96 << 10
+
+// evaluateJob is the job of options. What has no meaning is known once it is known whether
+// there is a target.
+func evaluateJob(o *pb.EvaluateOptions) (*job.Job, string, error) {
+	j := job.NewEvaluate()
+	j.Format, j.Arch, j.Expr, j.Thread, j.Frame = cmp.Or(o.Format, "json"), o.Arch, o.Expr, o.Thread, int(o.Frame)
+	j.Registers, j.Memory, j.CFA, j.Iteration, j.Object = o.Reg, o.Mem, o.Cfa, o.Iteration, o.Object
+	j.Processor, j.Wave, j.Kind, j.Read, j.Trace = o.Processor, o.Wave, o.Kind, uint64(o.Read), o.Trace
+	j.Stack, j.Var, j.Limits = o.Stack, o.Var, limitsOf(o.Depth, o.Elements, o.Raw)
+	if o.Lane != nil {
+		lane := int64(*o.Lane)
+		j.Lane = &lane
+	}
+	b, err := json.Marshal(&j)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(b) > maxEvaluation {
+		return nil, "", badRequest.new(fmt.Sprintf("the options have %d bytes as JSON, expected at most %d", len(b), maxEvaluation))
+	}
+	return &job.Job{Evaluate: &j}, nameOf(o.Name, "target"), nil
+}
+
+// limitsOf are limits of values; 0 is the default.
+func limitsOf(depth, elements uint32, raw bool) value.Limits {
+	return value.Limits{
+		Depth: cmp.Or(int(depth), value.DefaultLimits.Depth), Elements: cmp.Or(int(elements), value.DefaultLimits.Elements), Raw: raw,
+	}
 }
 
 // symbolizeJob is the job of the first batch of a stream.

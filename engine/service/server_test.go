@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 	}{
 		{"POST", "/v1/stack", "no target at all", unreadable, "not a target: target: not an ELF core"},
 		{"POST", "/v1/stack?name=core.17", "no target at all", unreadable, "core.17: not an ELF core"},
-		{"POST", "/v1/stack", "", badRequest, "the body is empty"},
+		{"POST", "/v1/stack", "", badRequest, "no data"},
 		{"POST", "/v1/stack?depht=3", "x", badRequest, `no parameter "depht", expected code, crashed, depth`},
 		{"POST", "/v1/stack?top=-1", "x", badRequest, `parameter top is "-1", expected a number from 0`},
 		{"POST", "/v1/stack?crashed=maybe", "x", badRequest, "expected true or false"},

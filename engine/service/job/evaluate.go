@@ -202,9 +202,6 @@ func (e *Evaluate) run(ctx context.Context, tools *Tools, in *os.File, name stri
 	if err != nil {
 		return o, err
 	}
-	if err := e.Check(hasTarget); err != nil {
-		return o, err
-	}
 	view, err := tools.Engine.With(e.Engine(tools.Options))
 	if err != nil {
 		return o, err

@@ -1962,6 +1962,301 @@ func (*SnapshotRequest_Options) isSnapshotRequest_Part() {}
 
 func (*SnapshotRequest_Data) isSnapshotRequest_Part() {}
 
+// EvaluateOptions are flags of `unwindd eval`. What they say is at most 98,304 bytes of JSON.
+type EvaluateOptions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`     // of the target, in what is said of it
+	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"` // text or json; json where it is empty
+	Arch          string                 `protobuf:"bytes,3,opt,name=arch,proto3" json:"arch,omitempty"`     // of the expression
+	Expr          *string                `protobuf:"bytes,4,opt,name=expr,proto3,oneof" json:"expr,omitempty"`
+	Thread        string                 `protobuf:"bytes,5,opt,name=thread,proto3" json:"thread,omitempty"` // the ID of a thread of the target; the first where it is empty
+	Frame         uint32                 `protobuf:"varint,6,opt,name=frame,proto3" json:"frame,omitempty"`  // the physical frame
+	Reg           []string               `protobuf:"bytes,7,rep,name=reg,proto3" json:"reg,omitempty"`       // REGISTER=HEX, without a target
+	Mem           []string               `protobuf:"bytes,8,rep,name=mem,proto3" json:"mem,omitempty"`       // SPACE:ADDR=HEX, without a target
+	Cfa           string                 `protobuf:"bytes,9,opt,name=cfa,proto3" json:"cfa,omitempty"`       // SPACE:ADDR
+	Lane          *uint32                `protobuf:"varint,10,opt,name=lane,proto3,oneof" json:"lane,omitempty"`
+	Iteration     *int64                 `protobuf:"varint,11,opt,name=iteration,proto3,oneof" json:"iteration,omitempty"`
+	Object        string                 `protobuf:"bytes,12,opt,name=object,proto3" json:"object,omitempty"` // an expression
+	Processor     string                 `protobuf:"bytes,13,opt,name=processor,proto3" json:"processor,omitempty"`
+	Wave          uint32                 `protobuf:"varint,14,opt,name=wave,proto3" json:"wave,omitempty"` // 32 or 64; 0: by the processor
+	Kind          string                 `protobuf:"bytes,15,opt,name=kind,proto3" json:"kind,omitempty"`  // what the result has to be: value or location; either where it is empty
+	Read          uint32                 `protobuf:"varint,16,opt,name=read,proto3" json:"read,omitempty"` // bits of the location
+	Trace         bool                   `protobuf:"varint,17,opt,name=trace,proto3" json:"trace,omitempty"`
+	Stack         []string               `protobuf:"bytes,18,rep,name=stack,proto3" json:"stack,omitempty"`        // before the expression, the bottom first
+	Var           string                 `protobuf:"bytes,19,opt,name=var,proto3" json:"var,omitempty"`            // a variable of the frame, in the place of expr
+	Depth         uint32                 `protobuf:"varint,20,opt,name=depth,proto3" json:"depth,omitempty"`       // levels of values within one another; 0: the default
+	Elements      uint32                 `protobuf:"varint,21,opt,name=elements,proto3" json:"elements,omitempty"` // elements of an array or a container; 0: the default
+	Raw           bool                   `protobuf:"varint,22,opt,name=raw,proto3" json:"raw,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvaluateOptions) Reset() {
+	*x = EvaluateOptions{}
+	mi := &file_unwindd_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvaluateOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvaluateOptions) ProtoMessage() {}
+
+func (x *EvaluateOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvaluateOptions.ProtoReflect.Descriptor instead.
+func (*EvaluateOptions) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *EvaluateOptions) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetArch() string {
+	if x != nil {
+		return x.Arch
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetExpr() string {
+	if x != nil && x.Expr != nil {
+		return *x.Expr
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetThread() string {
+	if x != nil {
+		return x.Thread
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetFrame() uint32 {
+	if x != nil {
+		return x.Frame
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetReg() []string {
+	if x != nil {
+		return x.Reg
+	}
+	return nil
+}
+
+func (x *EvaluateOptions) GetMem() []string {
+	if x != nil {
+		return x.Mem
+	}
+	return nil
+}
+
+func (x *EvaluateOptions) GetCfa() string {
+	if x != nil {
+		return x.Cfa
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetLane() uint32 {
+	if x != nil && x.Lane != nil {
+		return *x.Lane
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetIteration() int64 {
+	if x != nil && x.Iteration != nil {
+		return *x.Iteration
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetProcessor() string {
+	if x != nil {
+		return x.Processor
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetWave() uint32 {
+	if x != nil {
+		return x.Wave
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetRead() uint32 {
+	if x != nil {
+		return x.Read
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetTrace() bool {
+	if x != nil {
+		return x.Trace
+	}
+	return false
+}
+
+func (x *EvaluateOptions) GetStack() []string {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *EvaluateOptions) GetVar() string {
+	if x != nil {
+		return x.Var
+	}
+	return ""
+}
+
+func (x *EvaluateOptions) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetElements() uint32 {
+	if x != nil {
+		return x.Elements
+	}
+	return 0
+}
+
+func (x *EvaluateOptions) GetRaw() bool {
+	if x != nil {
+		return x.Raw
+	}
+	return false
+}
+
+type EvaluateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*EvaluateRequest_Options
+	//	*EvaluateRequest_Data
+	Part          isEvaluateRequest_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvaluateRequest) Reset() {
+	*x = EvaluateRequest{}
+	mi := &file_unwindd_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvaluateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvaluateRequest) ProtoMessage() {}
+
+func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_unwindd_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
+func (*EvaluateRequest) Descriptor() ([]byte, []int) {
+	return file_unwindd_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *EvaluateRequest) GetPart() isEvaluateRequest_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *EvaluateRequest) GetOptions() *EvaluateOptions {
+	if x != nil {
+		if x, ok := x.Part.(*EvaluateRequest_Options); ok {
+			return x.Options
+		}
+	}
+	return nil
+}
+
+func (x *EvaluateRequest) GetData() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*EvaluateRequest_Data); ok {
+			return x.Data
+		}
+	}
+	return nil
+}
+
+type isEvaluateRequest_Part interface {
+	isEvaluateRequest_Part()
+}
+
+type EvaluateRequest_Options struct {
+	Options *EvaluateOptions `protobuf:"bytes,1,opt,name=options,proto3,oneof"`
+}
+
+type EvaluateRequest_Data struct {
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3,oneof"` // of a target
+}
+
+func (*EvaluateRequest_Options) isEvaluateRequest_Part() {}
+
+func (*EvaluateRequest_Data) isEvaluateRequest_Part() {}
+
 // Report is a part of a report.
 type Report struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1976,7 +2271,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2283,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[21]
+	mi := &file_unwindd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2296,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{21}
+	return file_unwindd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Report) GetPart() isReport_Part {
@@ -2058,7 +2353,7 @@ type ReportEnd struct {
 
 func (x *ReportEnd) Reset() {
 	*x = ReportEnd{}
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2365,7 @@ func (x *ReportEnd) String() string {
 func (*ReportEnd) ProtoMessage() {}
 
 func (x *ReportEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[22]
+	mi := &file_unwindd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2378,7 @@ func (x *ReportEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportEnd.ProtoReflect.Descriptor instead.
 func (*ReportEnd) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{22}
+	return file_unwindd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportEnd) GetUnwalked() string {
@@ -2128,7 +2423,7 @@ type SymbolizeRequest struct {
 
 func (x *SymbolizeRequest) Reset() {
 	*x = SymbolizeRequest{}
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2435,7 @@ func (x *SymbolizeRequest) String() string {
 func (*SymbolizeRequest) ProtoMessage() {}
 
 func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[23]
+	mi := &file_unwindd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2448,7 @@ func (x *SymbolizeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeRequest.ProtoReflect.Descriptor instead.
 func (*SymbolizeRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{23}
+	return file_unwindd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SymbolizeRequest) GetBuildId() []byte {
@@ -2194,7 +2489,7 @@ type SymbolizeResponse struct {
 
 func (x *SymbolizeResponse) Reset() {
 	*x = SymbolizeResponse{}
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2501,7 @@ func (x *SymbolizeResponse) String() string {
 func (*SymbolizeResponse) ProtoMessage() {}
 
 func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[24]
+	mi := &file_unwindd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2514,7 @@ func (x *SymbolizeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizeResponse.ProtoReflect.Descriptor instead.
 func (*SymbolizeResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{24}
+	return file_unwindd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SymbolizeResponse) GetAddresses() []*SymbolizedAddress {
@@ -2241,7 +2536,7 @@ type SymbolizedAddress struct {
 
 func (x *SymbolizedAddress) Reset() {
 	*x = SymbolizedAddress{}
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2548,7 @@ func (x *SymbolizedAddress) String() string {
 func (*SymbolizedAddress) ProtoMessage() {}
 
 func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[25]
+	mi := &file_unwindd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2561,7 @@ func (x *SymbolizedAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedAddress.ProtoReflect.Descriptor instead.
 func (*SymbolizedAddress) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{25}
+	return file_unwindd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SymbolizedAddress) GetAddress() uint64 {
@@ -2299,7 +2594,7 @@ type SymbolizedFrame struct {
 
 func (x *SymbolizedFrame) Reset() {
 	*x = SymbolizedFrame{}
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2606,7 @@ func (x *SymbolizedFrame) String() string {
 func (*SymbolizedFrame) ProtoMessage() {}
 
 func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[26]
+	mi := &file_unwindd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2619,7 @@ func (x *SymbolizedFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SymbolizedFrame.ProtoReflect.Descriptor instead.
 func (*SymbolizedFrame) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{26}
+	return file_unwindd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SymbolizedFrame) GetFunction() string {
@@ -2396,7 +2691,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2703,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[27]
+	mi := &file_unwindd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2716,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{27}
+	return file_unwindd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PutObjectRequest) GetPart() isPutObjectRequest_Part {
@@ -2474,7 +2769,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2781,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[28]
+	mi := &file_unwindd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2794,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{28}
+	return file_unwindd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PutObjectResponse) GetWasThere() bool {
@@ -2518,7 +2813,7 @@ type FindObjectsRequest struct {
 
 func (x *FindObjectsRequest) Reset() {
 	*x = FindObjectsRequest{}
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2825,7 @@ func (x *FindObjectsRequest) String() string {
 func (*FindObjectsRequest) ProtoMessage() {}
 
 func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[29]
+	mi := &file_unwindd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2838,7 @@ func (x *FindObjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsRequest.ProtoReflect.Descriptor instead.
 func (*FindObjectsRequest) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{29}
+	return file_unwindd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FindObjectsRequest) GetBuildIds() [][]byte {
@@ -2563,7 +2858,7 @@ type FindObjectsResponse struct {
 
 func (x *FindObjectsResponse) Reset() {
 	*x = FindObjectsResponse{}
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2870,7 @@ func (x *FindObjectsResponse) String() string {
 func (*FindObjectsResponse) ProtoMessage() {}
 
 func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[30]
+	mi := &file_unwindd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2883,7 @@ func (x *FindObjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindObjectsResponse.ProtoReflect.Descriptor instead.
 func (*FindObjectsResponse) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{30}
+	return file_unwindd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FindObjectsResponse) GetObjects() []*ObjectFiles {
@@ -2609,7 +2904,7 @@ type ObjectFiles struct {
 
 func (x *ObjectFiles) Reset() {
 	*x = ObjectFiles{}
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2916,7 @@ func (x *ObjectFiles) String() string {
 func (*ObjectFiles) ProtoMessage() {}
 
 func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_unwindd_proto_msgTypes[31]
+	mi := &file_unwindd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2929,7 @@ func (x *ObjectFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectFiles.ProtoReflect.Descriptor instead.
 func (*ObjectFiles) Descriptor() ([]byte, []int) {
-	return file_unwindd_proto_rawDescGZIP(), []int{31}
+	return file_unwindd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ObjectFiles) GetExecutable() bool {
@@ -2809,6 +3104,38 @@ const file_unwindd_proto_rawDesc = "" +
 	"\x0fSnapshotRequest\x127\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1b.unwindd.v1.SnapshotOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
+	"\x04part\"\x9e\x04\n" +
+	"\x0fEvaluateOptions\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06format\x18\x02 \x01(\tR\x06format\x12\x12\n" +
+	"\x04arch\x18\x03 \x01(\tR\x04arch\x12\x17\n" +
+	"\x04expr\x18\x04 \x01(\tH\x00R\x04expr\x88\x01\x01\x12\x16\n" +
+	"\x06thread\x18\x05 \x01(\tR\x06thread\x12\x14\n" +
+	"\x05frame\x18\x06 \x01(\rR\x05frame\x12\x10\n" +
+	"\x03reg\x18\a \x03(\tR\x03reg\x12\x10\n" +
+	"\x03mem\x18\b \x03(\tR\x03mem\x12\x10\n" +
+	"\x03cfa\x18\t \x01(\tR\x03cfa\x12\x17\n" +
+	"\x04lane\x18\n" +
+	" \x01(\rH\x01R\x04lane\x88\x01\x01\x12!\n" +
+	"\titeration\x18\v \x01(\x03H\x02R\titeration\x88\x01\x01\x12\x16\n" +
+	"\x06object\x18\f \x01(\tR\x06object\x12\x1c\n" +
+	"\tprocessor\x18\r \x01(\tR\tprocessor\x12\x12\n" +
+	"\x04wave\x18\x0e \x01(\rR\x04wave\x12\x12\n" +
+	"\x04kind\x18\x0f \x01(\tR\x04kind\x12\x12\n" +
+	"\x04read\x18\x10 \x01(\rR\x04read\x12\x14\n" +
+	"\x05trace\x18\x11 \x01(\bR\x05trace\x12\x14\n" +
+	"\x05stack\x18\x12 \x03(\tR\x05stack\x12\x10\n" +
+	"\x03var\x18\x13 \x01(\tR\x03var\x12\x14\n" +
+	"\x05depth\x18\x14 \x01(\rR\x05depth\x12\x1a\n" +
+	"\belements\x18\x15 \x01(\rR\belements\x12\x10\n" +
+	"\x03raw\x18\x16 \x01(\bR\x03rawB\a\n" +
+	"\x05_exprB\a\n" +
+	"\x05_laneB\f\n" +
+	"\n" +
+	"_iteration\"h\n" +
+	"\x0fEvaluateRequest\x127\n" +
+	"\aoptions\x18\x01 \x01(\v2\x1b.unwindd.v1.EvaluateOptionsH\x00R\aoptions\x12\x14\n" +
+	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04part\"Q\n" +
 	"\x06Report\x12\x14\n" +
 	"\x04data\x18\x01 \x01(\fH\x00R\x04data\x12)\n" +
@@ -2855,12 +3182,13 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x01 \x01(\bR\n" +
 	"executable\x12\x1c\n" +
-	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xed\x03\n" +
+	"\tdebuginfo\x18\x02 \x01(\bR\tdebuginfo2\xae\x04\n" +
 	"\aUnwindd\x129\n" +
 	"\x05Stack\x12\x18.unwindd.v1.StackRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12=\n" +
 	"\x04Walk\x12\x17.unwindd.v1.WalkRequest\x1a\x18.unwindd.v1.WalkResponse(\x010\x01\x12=\n" +
 	"\aProfile\x12\x1a.unwindd.v1.ProfileRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
-	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
+	"\bSnapshot\x12\x1b.unwindd.v1.SnapshotRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12?\n" +
+	"\bEvaluate\x12\x1b.unwindd.v1.EvaluateRequest\x1a\x12.unwindd.v1.Report(\x010\x01\x12L\n" +
 	"\tSymbolize\x12\x1c.unwindd.v1.SymbolizeRequest\x1a\x1d.unwindd.v1.SymbolizeResponse(\x010\x01\x12J\n" +
 	"\tPutObject\x12\x1c.unwindd.v1.PutObjectRequest\x1a\x1d.unwindd.v1.PutObjectResponse(\x01\x12N\n" +
 	"\vFindObjects\x12\x1e.unwindd.v1.FindObjectsRequest\x1a\x1f.unwindd.v1.FindObjectsResponseB5Z3github.com/unwindd/unwindd/engine/service/servicepbb\x06proto3"
@@ -2878,7 +3206,7 @@ func file_unwindd_proto_rawDescGZIP() []byte {
 }
 
 var file_unwindd_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_unwindd_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_unwindd_proto_goTypes = []any{
 	(FileQuestion_Kind)(0),      // 0: unwindd.v1.FileQuestion.Kind
 	(MemoryAnswer_Kind)(0),      // 1: unwindd.v1.MemoryAnswer.Kind
@@ -2903,17 +3231,19 @@ var file_unwindd_proto_goTypes = []any{
 	(*ProfileRequest)(nil),      // 20: unwindd.v1.ProfileRequest
 	(*SnapshotOptions)(nil),     // 21: unwindd.v1.SnapshotOptions
 	(*SnapshotRequest)(nil),     // 22: unwindd.v1.SnapshotRequest
-	(*Report)(nil),              // 23: unwindd.v1.Report
-	(*ReportEnd)(nil),           // 24: unwindd.v1.ReportEnd
-	(*SymbolizeRequest)(nil),    // 25: unwindd.v1.SymbolizeRequest
-	(*SymbolizeResponse)(nil),   // 26: unwindd.v1.SymbolizeResponse
-	(*SymbolizedAddress)(nil),   // 27: unwindd.v1.SymbolizedAddress
-	(*SymbolizedFrame)(nil),     // 28: unwindd.v1.SymbolizedFrame
-	(*PutObjectRequest)(nil),    // 29: unwindd.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),   // 30: unwindd.v1.PutObjectResponse
-	(*FindObjectsRequest)(nil),  // 31: unwindd.v1.FindObjectsRequest
-	(*FindObjectsResponse)(nil), // 32: unwindd.v1.FindObjectsResponse
-	(*ObjectFiles)(nil),         // 33: unwindd.v1.ObjectFiles
+	(*EvaluateOptions)(nil),     // 23: unwindd.v1.EvaluateOptions
+	(*EvaluateRequest)(nil),     // 24: unwindd.v1.EvaluateRequest
+	(*Report)(nil),              // 25: unwindd.v1.Report
+	(*ReportEnd)(nil),           // 26: unwindd.v1.ReportEnd
+	(*SymbolizeRequest)(nil),    // 27: unwindd.v1.SymbolizeRequest
+	(*SymbolizeResponse)(nil),   // 28: unwindd.v1.SymbolizeResponse
+	(*SymbolizedAddress)(nil),   // 29: unwindd.v1.SymbolizedAddress
+	(*SymbolizedFrame)(nil),     // 30: unwindd.v1.SymbolizedFrame
+	(*PutObjectRequest)(nil),    // 31: unwindd.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),   // 32: unwindd.v1.PutObjectResponse
+	(*FindObjectsRequest)(nil),  // 33: unwindd.v1.FindObjectsRequest
+	(*FindObjectsResponse)(nil), // 34: unwindd.v1.FindObjectsResponse
+	(*ObjectFiles)(nil),         // 35: unwindd.v1.ObjectFiles
 }
 var file_unwindd_proto_depIdxs = []int32{
 	2,  // 0: unwindd.v1.StackRequest.options:type_name -> unwindd.v1.StackOptions
@@ -2921,7 +3251,7 @@ var file_unwindd_proto_depIdxs = []int32{
 	4,  // 2: unwindd.v1.WalkRequest.options:type_name -> unwindd.v1.WalkOptions
 	12, // 3: unwindd.v1.WalkRequest.answer:type_name -> unwindd.v1.Answer
 	7,  // 4: unwindd.v1.WalkResponse.question:type_name -> unwindd.v1.Question
-	24, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
+	26, // 5: unwindd.v1.WalkResponse.end:type_name -> unwindd.v1.ReportEnd
 	8,  // 6: unwindd.v1.Question.memory:type_name -> unwindd.v1.MemoryQuestion
 	9,  // 7: unwindd.v1.Question.mapping:type_name -> unwindd.v1.MappingQuestion
 	10, // 8: unwindd.v1.Question.debug:type_name -> unwindd.v1.DebugQuestion
@@ -2938,29 +3268,32 @@ var file_unwindd_proto_depIdxs = []int32{
 	17, // 19: unwindd.v1.DebugAnswer.tried:type_name -> unwindd.v1.TriedFile
 	19, // 20: unwindd.v1.ProfileRequest.options:type_name -> unwindd.v1.ProfileOptions
 	21, // 21: unwindd.v1.SnapshotRequest.options:type_name -> unwindd.v1.SnapshotOptions
-	24, // 22: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
-	27, // 23: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
-	28, // 24: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
-	33, // 25: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
-	3,  // 26: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
-	5,  // 27: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
-	20, // 28: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
-	22, // 29: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
-	25, // 30: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
-	29, // 31: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
-	31, // 32: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
-	23, // 33: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
-	6,  // 34: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
-	23, // 35: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
-	23, // 36: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
-	26, // 37: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
-	30, // 38: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
-	32, // 39: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
-	33, // [33:40] is the sub-list for method output_type
-	26, // [26:33] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	23, // 22: unwindd.v1.EvaluateRequest.options:type_name -> unwindd.v1.EvaluateOptions
+	26, // 23: unwindd.v1.Report.end:type_name -> unwindd.v1.ReportEnd
+	29, // 24: unwindd.v1.SymbolizeResponse.addresses:type_name -> unwindd.v1.SymbolizedAddress
+	30, // 25: unwindd.v1.SymbolizedAddress.frames:type_name -> unwindd.v1.SymbolizedFrame
+	35, // 26: unwindd.v1.FindObjectsResponse.objects:type_name -> unwindd.v1.ObjectFiles
+	3,  // 27: unwindd.v1.Unwindd.Stack:input_type -> unwindd.v1.StackRequest
+	5,  // 28: unwindd.v1.Unwindd.Walk:input_type -> unwindd.v1.WalkRequest
+	20, // 29: unwindd.v1.Unwindd.Profile:input_type -> unwindd.v1.ProfileRequest
+	22, // 30: unwindd.v1.Unwindd.Snapshot:input_type -> unwindd.v1.SnapshotRequest
+	24, // 31: unwindd.v1.Unwindd.Evaluate:input_type -> unwindd.v1.EvaluateRequest
+	27, // 32: unwindd.v1.Unwindd.Symbolize:input_type -> unwindd.v1.SymbolizeRequest
+	31, // 33: unwindd.v1.Unwindd.PutObject:input_type -> unwindd.v1.PutObjectRequest
+	33, // 34: unwindd.v1.Unwindd.FindObjects:input_type -> unwindd.v1.FindObjectsRequest
+	25, // 35: unwindd.v1.Unwindd.Stack:output_type -> unwindd.v1.Report
+	6,  // 36: unwindd.v1.Unwindd.Walk:output_type -> unwindd.v1.WalkResponse
+	25, // 37: unwindd.v1.Unwindd.Profile:output_type -> unwindd.v1.Report
+	25, // 38: unwindd.v1.Unwindd.Snapshot:output_type -> unwindd.v1.Report
+	25, // 39: unwindd.v1.Unwindd.Evaluate:output_type -> unwindd.v1.Report
+	28, // 40: unwindd.v1.Unwindd.Symbolize:output_type -> unwindd.v1.SymbolizeResponse
+	32, // 41: unwindd.v1.Unwindd.PutObject:output_type -> unwindd.v1.PutObjectResponse
+	34, // 42: unwindd.v1.Unwindd.FindObjects:output_type -> unwindd.v1.FindObjectsResponse
+	35, // [35:43] is the sub-list for method output_type
+	27, // [27:35] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_unwindd_proto_init() }
@@ -3005,11 +3338,16 @@ func file_unwindd_proto_init() {
 		(*SnapshotRequest_Options)(nil),
 		(*SnapshotRequest_Data)(nil),
 	}
-	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[21].OneofWrappers = []any{}
+	file_unwindd_proto_msgTypes[22].OneofWrappers = []any{
+		(*EvaluateRequest_Options)(nil),
+		(*EvaluateRequest_Data)(nil),
+	}
+	file_unwindd_proto_msgTypes[23].OneofWrappers = []any{
 		(*Report_Data)(nil),
 		(*Report_End)(nil),
 	}
-	file_unwindd_proto_msgTypes[27].OneofWrappers = []any{
+	file_unwindd_proto_msgTypes[29].OneofWrappers = []any{
 		(*PutObjectRequest_BuildId)(nil),
 		(*PutObjectRequest_Data)(nil),
 	}
@@ -3019,7 +3357,7 @@ func file_unwindd_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_unwindd_proto_rawDesc), len(file_unwindd_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

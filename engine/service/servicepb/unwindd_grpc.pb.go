@@ -39,6 +39,7 @@ const (
 	Unwindd_Walk_FullMethodName        = "/unwindd.v1.Unwindd/Walk"
 	Unwindd_Profile_FullMethodName     = "/unwindd.v1.Unwindd/Profile"
 	Unwindd_Snapshot_FullMethodName    = "/unwindd.v1.Unwindd/Snapshot"
+	Unwindd_Evaluate_FullMethodName    = "/unwindd.v1.Unwindd/Evaluate"
 	Unwindd_Symbolize_FullMethodName   = "/unwindd.v1.Unwindd/Symbolize"
 	Unwindd_PutObject_FullMethodName   = "/unwindd.v1.Unwindd/PutObject"
 	Unwindd_FindObjects_FullMethodName = "/unwindd.v1.Unwindd/FindObjects"
@@ -60,6 +61,10 @@ type UnwinddClient interface {
 	Profile(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProfileRequest, Report], error)
 	// Snapshot writes what the stacks of a target need into a small file.
 	Snapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SnapshotRequest, Report], error)
+	// Evaluate says what a DWARF expression gives, or a variable of a frame, as docs/eval.md has
+	// it. Without data the state is what the options say. An expression that fails is an answer
+	// with a member error.
+	Evaluate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EvaluateRequest, Report], error)
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse], error)
@@ -130,9 +135,22 @@ func (c *unwinddClient) Snapshot(ctx context.Context, opts ...grpc.CallOption) (
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SnapshotClient = grpc.BidiStreamingClient[SnapshotRequest, Report]
 
+func (c *unwinddClient) Evaluate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EvaluateRequest, Report], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[4], Unwindd_Evaluate_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EvaluateRequest, Report]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_EvaluateClient = grpc.BidiStreamingClient[EvaluateRequest, Report]
+
 func (c *unwinddClient) Symbolize(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SymbolizeRequest, SymbolizeResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[4], Unwindd_Symbolize_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[5], Unwindd_Symbolize_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +163,7 @@ type Unwindd_SymbolizeClient = grpc.BidiStreamingClient[SymbolizeRequest, Symbol
 
 func (c *unwinddClient) PutObject(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutObjectRequest, PutObjectResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[5], Unwindd_PutObject_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Unwindd_ServiceDesc.Streams[6], Unwindd_PutObject_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +200,10 @@ type UnwinddServer interface {
 	Profile(grpc.BidiStreamingServer[ProfileRequest, Report]) error
 	// Snapshot writes what the stacks of a target need into a small file.
 	Snapshot(grpc.BidiStreamingServer[SnapshotRequest, Report]) error
+	// Evaluate says what a DWARF expression gives, or a variable of a frame, as docs/eval.md has
+	// it. Without data the state is what the options say. An expression that fails is an answer
+	// with a member error.
+	Evaluate(grpc.BidiStreamingServer[EvaluateRequest, Report]) error
 	// Symbolize says what the code at addresses of a file is called. Each request is a batch,
 	// and has a response, in their order.
 	Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error
@@ -211,6 +233,9 @@ func (UnimplementedUnwinddServer) Profile(grpc.BidiStreamingServer[ProfileReques
 }
 func (UnimplementedUnwinddServer) Snapshot(grpc.BidiStreamingServer[SnapshotRequest, Report]) error {
 	return status.Error(codes.Unimplemented, "method Snapshot not implemented")
+}
+func (UnimplementedUnwinddServer) Evaluate(grpc.BidiStreamingServer[EvaluateRequest, Report]) error {
+	return status.Error(codes.Unimplemented, "method Evaluate not implemented")
 }
 func (UnimplementedUnwinddServer) Symbolize(grpc.BidiStreamingServer[SymbolizeRequest, SymbolizeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Symbolize not implemented")
@@ -269,6 +294,13 @@ func _Unwindd_Snapshot_Handler(srv interface{}, stream grpc.ServerStream) error 
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Unwindd_SnapshotServer = grpc.BidiStreamingServer[SnapshotRequest, Report]
+
+func _Unwindd_Evaluate_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(UnwinddServer).Evaluate(&grpc.GenericServerStream[EvaluateRequest, Report]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Unwindd_EvaluateServer = grpc.BidiStreamingServer[EvaluateRequest, Report]
 
 func _Unwindd_Symbolize_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(UnwinddServer).Symbolize(&grpc.GenericServerStream[SymbolizeRequest, SymbolizeResponse]{ServerStream: stream})
@@ -336,6 +368,12 @@ var Unwindd_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Snapshot",
 			Handler:       _Unwindd_Snapshot_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Evaluate",
+			Handler:       _Unwindd_Evaluate_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// evaluateByGRPC sends options, and a target where there is one.
+func evaluateByGRPC(t *testing.T, c pb.UnwinddClient, o *pb.EvaluateOptions, target []byte) (string, *pb.ReportEnd, error) {
+	t.Helper()
+	st, err := c.Evaluate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = st.Send(&pb.EvaluateRequest{Part: &pb.EvaluateRequest_Options{Options: o}})
+	if target != nil {
+		_ = st.Send(&pb.EvaluateRequest{Part: &pb.EvaluateRequest_Data{Data: target}})
+	}
+	_ = st.CloseSend() // the report says what went wrong
+	return readReport(st)
+}
+
+// TestEvaluationsByGRPCAndHTTP has expressions and a variable answered by both.
+func TestEvaluationsByGRPCAndHTTP(t *testing.T) {
+	s := start(t, testOptions(t))
+	s.putCrash(t)
+	c := pb.NewUnwinddClient(s.dial(t))
+	core := file(t, crashCore)
+	for _, x := range []struct {
+		query   string
+		options *pb.EvaluateOptions
+		target  []byte
+		want    string // in the answer, without white space
+	}{
+		{"arch=x86_64&expr=lit5", &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String("lit5")}, nil, `{"kind":"value","value":{"type":"generic","hex":"0x5"}}`},
+		{"arch=x86_64&expr=", &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String("")}, nil, `{"kind":"location","places":[{"storage":"undefined"}]}`},
+		{
+			"arch=amdgpu&wave=32&lane=3&expr=LLVM_push_lane&trace",
+			&pb.EvaluateOptions{Arch: "amdgpu", Wave: 32, Lane: proto.Uint32(3), Expr: proto.String("LLVM_push_lane"), Trace: true}, nil,
+			`"hex":"0x3"},"trace":[{"offset":0,"op":"DW_OP_LLVM_push_lane","stack":["0x3"]}]}`,
+		},
+		{
+			"arch=x86_64&iteration=0&expr=LLVM_push_iteration&stack=7",
+			&pb.EvaluateOptions{Arch: "x86_64", Iteration: proto.Int64(0), Expr: proto.String("LLVM_push_iteration"), Stack: []string{"7"}}, nil, `"hex":"0x0"`,
+		},
+		{"arch=x86_64&expr=lit1;plus", &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String("lit1;plus")}, nil, `{"error":{"kind":"ill-formed","offset":1,"op":"DW_OP_plus"`},
+		{"arch=x86_64&expr=fly", &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String("fly")}, nil, `{"error":{"kind":"ill-formed","offset":0,`},
+		{"frame=7&var=batch[1]->headers->value", &pb.EvaluateOptions{Frame: 7, Var: "batch[1]->headers->value"}, core, `"value":"0x48d02a\"example.org\""`},
+		{"arch=x86_64&frame=2&expr=reg7&read=64", &pb.EvaluateOptions{Arch: "x86_64", Frame: 2, Expr: proto.String("reg7"), Read: 64}, core, `{"storage":"implicit","bit_offset":0,"bytes":"b04a74befe7f0000"}],"read":"b04a74befe7f0000"}`},
+	} {
+		text := s.post(t, "/v1/eval?"+strings.ReplaceAll(x.query, ";", "%3B"), x.target)
+		if !strings.Contains(strings.Join(strings.Fields(text), ""), x.want) {
+			t.Errorf("%s: %s, expected %s", x.query, text, x.want)
+		}
+		got, end, err := evaluateByGRPC(t, c, x.options, x.target)
+		if err != nil || end == nil || got != text {
+			t.Errorf("%s by gRPC: %v %v %s\nexpected\n%s", x.query, err, end, got, text)
+		}
+	}
+	_, _, err := evaluateByGRPC(t, c, &pb.EvaluateOptions{Arch: "x86_64"}, nil)
+	if got := status.Convert(err); got.Code() != codes.InvalidArgument || got.Message() != "--expr is missing" {
+		t.Error(err)
+	}
+	_, _, err = evaluateByGRPC(t, c, &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String(strings.Repeat("lit1;", maxEvaluation))}, nil)
+	if got := status.Convert(err); got.Code() != codes.InvalidArgument || !strings.Contains(got.Message(), "bytes as JSON, expected at most 98304") {
+		t.Error(err)
+	}
+}
+
+// TestEvaluationsThatAreNone has evaluations that have no meaning, and those of which nothing
+// is there. The server answers more after them.
+func TestEvaluationsThatAreNone(t *testing.T) {
+	s := start(t, testOptions(t))
+	core := string(file(t, crashCore))
+	for _, c := range []struct {
+		query, body string
+		kind        *problemKind
+		words       string
+	}{
+		{"", "", badRequest, "--arch is missing"},
+		{"arch=x86_64", "", badRequest, "--expr is missing"},
+		{"arch=nope&expr=lit1", "", badRequest, `--arch: no architecture`},
+		{"arch=x86_64&expr=lit1&format=html", "", badRequest, "--format html: expected text or json"},
+		{"arch=x86_64&expr=lit1&unit=/etc/passwd:0", "", badRequest, `no parameter "unit", expected arch, cfa`},
+		{"arch=x86_64&expr=lit1&snapshot=/etc/passwd", "", badRequest, `no parameter "snapshot"`},
+		{"arch=x86_64&expr=lit1&kind=thing", "", badRequest, "--kind thing"},
+		{"arch=x86_64&expr=lit1&thread=1", "", badRequest, "--thread and --frame need --snapshot"},
+		{"arch=x86_64&expr=lit1&lane=4294967295", "", badRequest, "--lane 4294967295: expected 0 to 2147483647"},
+		{"arch=x86_64&expr=lit1&iteration=-1", "", badRequest, "--iteration -1"},
+		{"arch=x86_64&expr=lit1&iteration=x", "", badRequest, `parameter iteration is "x", expected a number`},
+		{"arch=x86_64&expr=lit1&read=8388609", "", badRequest, "--read 8388609: expected at most 8388608 bits"},
+		{"arch=x86_64&expr=lit1&reg=rsp", "", badRequest, "--reg rsp: expected REGISTER=HEX"},
+		{"arch=x86_64&expr=lit1&mem=moon:0=00", "", badRequest, "--mem moon:0=00: x86_64 has no address space moon"},
+		{"arch=x86_64&expr=lit1&cfa=x", "", badRequest, "--cfa"},
+		{"arch=x86_64&expr=lit1&object=fly", "", badRequest, "--object"},
+		{"arch=x86_64&expr=lit1&stack=x", "", badRequest, "--stack x"},
+		{"arch=amdgpu&expr=lit1&wave=33", "", badRequest, "--wave 33"},
+		{"arch=amdgpu&expr=lit1&processor=z80", "", badRequest, "--processor z80"},
+		{"var=batch", "", badRequest, "--var needs --snapshot"},
+		{"arch=x86_64&expr=lit1&reg=rsp=1", core, badRequest, "--reg and --mem do not go with --snapshot"},
+		{"var=batch&expr=lit1", core, badRequest, "--var does not go with --expr"},
+		{"var=a[", core, badRequest, "--var: "},
+		{"var=batch&depth=4000000000", core, badRequest, "--depth"},
+		{"var=batch&frame=7", "no target", unreadable, "not a target"},
+		{"var=nope&frame=7", core, unreadable, "--var nope"},
+		{"var=batch&frame=4294967295", core, unreadable, "no such frame"},
+		{"var=batch&thread=nobody&name=the.core", core, unreadable, "the.core: no thread nobody among its 4"},
+		{"arch=x86_64&expr=plus&format=text", "", unreadable, "DW_OP_plus"},
+	} {
+		answer, text := s.ask(t, http.MethodPost, "/v1/eval?"+c.query, strings.NewReader(c.body))
+		wantProblem(t, answer, text, c.kind, c.words)
+	}
+	// Numbers of 64 bits are parameters, too.
+	answer, text := s.ask(t, http.MethodPost, "/v1/symbolize?build-id=0102&addresses=0x1&addresses=2", strings.NewReader("{}"))
+	wantProblem(t, answer, text, notFound, "0102")
+}
+
+// TestEvaluationsAreBounded has expressions that would go on, or write much.
+func TestEvaluationsAreBounded(t *testing.T) {
+	s := start(t, testOptions(t))
+	c := pb.NewUnwinddClient(s.dial(t))
+	for _, x := range []struct{ expr, want string }{
+		{"lit1; skip -4", `"kind": "evaluation"`},
+		{"regx SGPR3" + strings.Repeat("; LLVM_extend 32, 1000", 4), `"more_parts": 999`},
+		{strings.Repeat("lit1;", 15_000), `"error": {`},
+	} {
+		text, _, err := evaluateByGRPC(t, c, &pb.EvaluateOptions{Arch: "amdgpu", Wave: 64, Expr: &x.expr, Trace: true}, nil)
+		if err != nil || !strings.Contains(text, x.want) || len(text) > 64<<20 {
+			t.Errorf("%.40s: %v, %d bytes, %.300s, expected %s", x.expr, err, len(text), text, x.want)
+		}
+	}
+	// As much as there may be is one message of a worker.
+	o := &pb.EvaluateOptions{Arch: "x86_64", Expr: proto.String("lit0; deref"), Kind: "value"}
+	for i := range 2000 {
+		o.Mem, o.Reg = append(o.Mem, fmt.Sprintf("global:%x=01", i)), append(o.Reg, fmt.Sprintf("rax=%x", i))
+	}
+	for _, more := range []int{1, 35_000} {
+		o.Object = "lit1" + strings.Repeat(" ", more)
+		if text, _, err := evaluateByGRPC(t, c, o, nil); err != nil || !strings.Contains(text, `"hex": "0x101010101010101"`) {
+			t.Errorf("%v %s", err, text)
+		}
+	}
+}
