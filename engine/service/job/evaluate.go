@@ -142,10 +142,10 @@ func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
 	switch {
 	case e.variable == nil:
 		return e.expression.WriteText(w)
-	case e.Err != nil:
-		return nil
+	case e.Err == nil:
+		return e.variable.WriteText(w, o)
 	}
-	return e.variable.WriteText(w, o)
+	return nil
 }
 
 // Variable reads the variable. The error is that there is none; one that cannot be read is
