@@ -27,7 +27,7 @@ func (s *Server) put(ctx context.Context, of *request, id []byte, send func(io.W
 		return false, err
 	}
 	defer part.Close()
-	if err := send(&limited{part, s.now().Body}); err != nil {
+	if err := send(&limited{Writer: part, most: s.now().Body}); err != nil {
 		return false, err
 	}
 	return s.keepPart(ctx, of, part, id)
@@ -71,13 +71,14 @@ func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, 
 // limited writes at most a number of bytes.
 type limited struct {
 	io.Writer
-	most int64
+	most    int64
+	written int64
 }
 
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	if l.most -= int64(len(p)); l.most < 0 {
-		return 0, &tooLargeError{}
+	if l.written += int64(len(p)); l.written > l.most {
+		return 0, &tooLargeError{l.most}
 	}
 	return l.Writer.Write(p)
 }
