@@ -39,6 +39,10 @@ func (c *Confinement) Exec(path string, withMissing func(missing []string) []str
 
 // limits are the rlimits of the process. Its plugins have lower ones.
 func (c *Confinement) limits() []resourceLimit {
+	memory := c.Memory
+	if dataLimit == unlimited { // a sanitizer keeps more than what it watches
+		memory = unlimited
+	}
 	return []resourceLimit{
 		{"CORE", unix.RLIMIT_CORE, 0}, // a core would hold what strangers sent
 		{"FSIZE", unix.RLIMIT_FSIZE, c.FileSize},
@@ -47,7 +51,7 @@ func (c *Confinement) limits() []resourceLimit {
 		{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 		{"RTPRIO", unix.RLIMIT_RTPRIO, 0},
 		{"NICE", unix.RLIMIT_NICE, 0},
-		{"DATA", unix.RLIMIT_DATA, c.Memory},
+		{"DATA", unix.RLIMIT_DATA, memory},
 	}
 }
 

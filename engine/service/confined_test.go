@@ -155,6 +155,9 @@ func TestWorkersThatAreKilled(t *testing.T) {
 
 // TestARequestThatNeedsTooMuchMemory costs itself alone.
 func TestARequestThatNeedsTooMuchMemory(t *testing.T) {
+	if isSanitized {
+		t.Skip("the memory of workers is not bounded beside a sanitizer")
+	}
 	o := testOptions(t)
 	o.Memory = 160 << 20
 	s := start(t, o)

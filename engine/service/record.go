@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +26,13 @@ type request struct {
 	sent, received atomic.Int64 // bytes of bodies
 	waited         atomic.Int64 // nanoseconds in the queue
 
-	// What end has noted: what was asked for, "" where that is not worth a line, and how it
-	// ended.
+	mu     sync.Mutex
+	ending requestEnd
+	again  func() // writes the line of a request whose handler has returned; nil: it has not
+}
+
+// A requestEnd is what was asked for, "" where that is not worth a line, and how it ended.
+type requestEnd struct {
 	kind    string
 	problem *problem // nil: none
 }
@@ -34,10 +40,25 @@ type request struct {
 // kindRefused is what a request that was not let in asked for.
 const kindRefused = "refused"
 
-// end notes how a request ended. Its line is logged when all of the answer was written.
+// end notes how a request ended. Its line is logged when all of the answer was written. The
+// method of a call of gRPC may go on for a moment when its caller has gone away and its
+// handler has returned.
 func (s *Server) end(of *request, kind string, p *problem) {
-	of.kind, of.problem = kind, p
+	of.mu.Lock()
+	of.ending = requestEnd{kind, p}
+	again := of.again
+	of.mu.Unlock()
 	s.metrics.request(kind, p.name(), time.Since(of.began))
+	if again != nil {
+		again()
+	}
+}
+
+// ended is how the request ended, as far as that is known.
+func (r *request) ended() requestEnd {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ending
 }
 
 // begun is the record of a request that comes, and what takes its answer. ended is called when
@@ -49,8 +70,12 @@ func (s *Server) begun(of *request, w http.ResponseWriter, r *http.Request) (cou
 	counted = r.WithContext(context.WithValue(ctx, requestKey, of))
 	counted.Body = &countingReader{r.Body, of}
 	return counting, counted, func() {
-		s.log(of, r, counting.status)
-		s.finishSpan(of, r, counting.status)
+		status := counting.status
+		s.log(of, r, status)
+		s.finishSpan(of, r, status)
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		of.again = func() { s.log(of, r, status) }
 	}
 }
 
@@ -59,17 +84,17 @@ func (s *Server) begun(of *request, w http.ResponseWriter, r *http.Request) (cou
 func (s *Server) log(of *request, r *http.Request, status int) {
 	fields := append(of.describe(), "status", status, "received", of.received.Load(), "sent", of.sent.Load(),
 		"queued", seconds(time.Duration(of.waited.Load())), "took", seconds(time.Since(of.began)))
-	switch {
-	case of.kind == "":
+	switch how := of.ended(); {
+	case how.kind == "":
 		s.Log.Debug("other", append(fields, "method", foreign(r.Method), "path", foreign(r.URL.Path))...)
-	case of.problem == nil:
-		s.Log.Info(of.kind, fields...)
+	case how.problem == nil:
+		s.Log.Info(how.kind, fields...)
 	default:
-		fields = append(fields, "problem", of.problem.name(), "detail", foreign(of.problem.Detail))
-		if of.problem.cause != nil {
-			fields = append(fields, "cause", foreign(of.problem.cause.Error()))
+		fields = append(fields, "problem", how.problem.name(), "detail", foreign(how.problem.Detail))
+		if how.problem.cause != nil {
+			fields = append(fields, "cause", foreign(how.problem.cause.Error()))
 		}
-		s.Log.Warn(of.kind, fields...)
+		s.Log.Warn(how.kind, fields...)
 	}
 }
 

@@ -43,17 +43,18 @@ func (s *Server) finishSpan(of *request, r *http.Request, status int) {
 	if unwatched[r.URL.Path] || !of.span.IsRecording() {
 		return
 	}
-	if of.kind != "" && of.kind != kindRefused {
-		of.span.SetName(of.kind)
+	how := of.ended()
+	if how.kind != "" && how.kind != kindRefused {
+		of.span.SetName(how.kind)
 	}
 	of.span.SetAttributes(
 		attribute.String("http.request.method", foreign(r.Method)), attribute.String("url.path", foreign(r.URL.Path)),
 		attribute.Int("http.response.status_code", status),
 		attribute.Int64("http.request.body.size", of.received.Load()), attribute.Int64("http.response.body.size", of.sent.Load()),
 		attribute.String("unwindd.request", of.id), attribute.String("unwindd.caller", foreign(of.caller)),
-		attribute.String("unwindd.kind", of.kind), attribute.String("unwindd.status", of.problem.name()),
+		attribute.String("unwindd.kind", how.kind), attribute.String("unwindd.status", how.problem.name()),
 	)
-	if p := of.problem; p != nil {
+	if p := how.problem; p != nil {
 		of.span.SetAttributes(attribute.String("unwindd.detail", foreign(p.Detail)))
 		if p.Status >= http.StatusInternalServerError {
 			of.span.SetStatus(codes.Error, p.Title)
