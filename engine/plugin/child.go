@@ -186,7 +186,7 @@ func (c *child) watchMemory() {
 		case <-ticks.C:
 		}
 		c.mu.Lock()
-		if used := residentMemory(c.pid); !c.isDead && used > c.memory {
+		if used := ResidentMemory(c.pid); !c.isDead && used > c.memory {
 			c.excess = fmt.Sprintf("used %d MiB of memory, expected at most %d MiB, and was killed", used>>20, c.memory>>20)
 			_ = killGroup(c.pid)
 			c.mu.Unlock()

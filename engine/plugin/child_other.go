@@ -29,5 +29,5 @@ func (c *child) live(files []uintptr, started chan<- error) {
 
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
-// residentMemory is not known here.
-func residentMemory(int) uint64 { return 0 }
+// ResidentMemory is not known here.
+func ResidentMemory(int) uint64 { return 0 }

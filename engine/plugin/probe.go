@@ -188,7 +188,7 @@ func (p *Probe) Memory() uint64 {
 	if p.process == nil {
 		return 0
 	}
-	return residentMemory(p.PID())
+	return ResidentMemory(p.PID())
 }
 
 // Family is the processes that the process has started, and those have, as far as the

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// residentMemory is how many bytes of memory, or of swap, are a process's alone;
+// ResidentMemory is how many bytes of memory, or of swap, are a process's alone;
 // 0 when the kernel does not say. Files that it maps are not counted.
-func residentMemory(pid int) uint64 {
+func ResidentMemory(pid int) uint64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0

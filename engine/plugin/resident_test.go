@@ -32,7 +32,7 @@ func TestMemoryBeyondItsLimitEndsAProcess(t *testing.T) {
 // kinds.
 func TestResidentMemory(t *testing.T) {
 	const size = 32 << 20
-	before := residentMemory(os.Getpid())
+	before := ResidentMemory(os.Getpid())
 	for _, flags := range []int{unix.MAP_PRIVATE, unix.MAP_SHARED} {
 		b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|flags)
 		if err != nil {
@@ -43,11 +43,11 @@ func TestResidentMemory(t *testing.T) {
 			b[i] = 1
 		}
 	}
-	after := residentMemory(os.Getpid())
+	after := ResidentMemory(os.Getpid())
 	if grown := int64(after) - int64(before); before == 0 || grown < size*19/10 || grown > size*21/10 {
 		t.Errorf("%d bytes more than before, expected about %d", grown, 2*size)
 	}
-	if n := residentMemory(1 << 22); n != 0 {
+	if n := ResidentMemory(1 << 22); n != 0 {
 		t.Errorf("a process that cannot be has %d bytes", n)
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
+	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 // A budget bounds the bytes of all files of a folder that requests have at a time.
@@ -38,20 +37,6 @@ func (b *budget) take(n int64) error {
 	return nil
 }
 
-// nameless makes a file that has no name, so that nothing is left however this process
-// ends.
-func nameless(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	if err == nil {
-		return os.NewFile(uintptr(fd), filepath.Join(dir, "(request)")), nil //nolint:gosec // a descriptor
-	}
-	f, err := os.CreateTemp(dir, "request-")
-	if err != nil {
-		return nil, err
-	}
-	return f, os.Remove(f.Name())
-}
-
 // An upload is what somebody sends: a file, within bounds.
 type upload struct {
 	*os.File
@@ -62,7 +47,7 @@ type upload struct {
 
 // newUpload begins a file of at most a number of bytes.
 func newUpload(dir string, b *budget, most int64) (*upload, error) {
-	f, err := nameless(dir)
+	f, err := unpack.Nameless(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +130,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	}
 	if s.file == nil {
 		var err error
-		if s.file, err = nameless(s.dir); err != nil {
+		if s.file, err = unpack.Nameless(s.dir); err != nil {
 			s.budget.used.Add(-int64(len(p) - n))
 			return n, err
 		}

@@ -52,7 +52,7 @@ func newSpool(o Options) (*spool, error) {
 			s.maxSize = int64(min(o.MaxBytes, 1<<62)) //nolint:gosec // bounded
 		}
 		s.maxStored = s.maxSize
-		if s.file, err = nameless(dir); err != nil {
+		if s.file, err = Nameless(dir); err != nil {
 			continue
 		}
 		var st unix.Statfs_t
@@ -71,9 +71,9 @@ var making sync.Mutex
 // a process that is about to end by a signal.
 func Abandon() { making.Lock() }
 
-// nameless makes a file that has no name, and so is gone when nobody has it open or
+// Nameless makes a file that has no name, and so is gone when nobody has it open or
 // mapped, however the process ends.
-func nameless(dir string) (*os.File, error) {
+func Nameless(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		return os.NewFile(uintptr(fd), filepath.Join(dir, "(unpacked)")), nil
@@ -81,7 +81,7 @@ func nameless(dir string) (*os.File, error) {
 	return unlinked(dir)
 }
 
-// unlinked is nameless for file systems that do not have O_TMPFILE.
+// unlinked is Nameless for file systems that do not have O_TMPFILE.
 func unlinked(dir string) (*os.File, error) {
 	making.Lock()
 	defer making.Unlock()

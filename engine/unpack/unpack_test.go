@@ -193,7 +193,7 @@ func TestAPipeIsReadOnce(t *testing.T) {
 // TestHolesStayHoles: zeros take no room, and nothing is left in the folder while the file
 // is in use.
 func TestHolesStayHoles(t *testing.T) {
-	for _, temporary := range []func(dir string) (*os.File, error){nameless, unlinked} {
+	for _, temporary := range []func(dir string) (*os.File, error){Nameless, unlinked} {
 		dir := t.TempDir()
 		f, err := temporary(dir)
 		if err != nil {

@@ -103,18 +103,11 @@ func (s *Store) Find(id []byte, kind string) string {
 
 // Fetch implements object.Remote.
 func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
-	kinds := []string{Executable}
 	switch f.Kind {
 	case object.RemoteDebuginfo:
-		kinds = []string{DebugInfo}
+		return s.Find(f.BuildID, DebugInfo), nil
 	case object.RemoteExecutable, object.RemoteCode:
-	default:
-		return "", nil
-	}
-	for _, kind := range kinds {
-		if path := s.Find(f.BuildID, kind); path != "" {
-			return path, nil
-		}
+		return s.Find(f.BuildID, Executable), nil
 	}
 	return "", nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
@@ -195,7 +196,7 @@ func (p *Pool) tell(w *process, kind EventKind, reason string) {
 // giveBack keeps a worker for the next request, unless it has become too large.
 func (p *Pool) giveBack(w *process) {
 	w.asker.Store(nil)
-	if used := residentMemory(w.command.Process.Pid); used > p.Recycle {
+	if used := plugin.ResidentMemory(w.command.Process.Pid); used > p.Recycle {
 		w.kill()
 		p.tell(w, Replaced, fmt.Sprintf("it has %d MiB after a request, expected at most %d MiB", used>>20, p.Recycle>>20))
 		return
@@ -337,17 +338,4 @@ func (p *Pool) part(w *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, w)
-}
-
-// residentMemory is how much memory a process has, in bytes; 0 where that is not known.
-func residentMemory(pid int) uint64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0
-	}
-	var size, resident, shared uint64
-	if _, err := fmt.Sscan(string(b), &size, &resident, &shared); err != nil || shared > resident {
-		return 0
-	}
-	return (resident - shared) * uint64(os.Getpagesize()) //nolint:gosec // positive
 }
