@@ -218,7 +218,7 @@ var consoleBlocks = regexp.MustCompile("(?s)```console\n(.*?)```")
 // TestDocumentedServer runs the commands of docs/serve.md, in their order, with one server.
 // What they print is compared with what the document shows; "..." stands for anything.
 func TestDocumentedServer(t *testing.T) {
-	oracle.Tool(t, "curl")
+	oracle.Tools(t, "curl", "grpcurl", "jq")
 	text, err := os.ReadFile("../../docs/serve.md")
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestDocumentedServer(t *testing.T) {
 	for _, block := range consoleBlocks.FindAllStringSubmatch(string(text), -1) {
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			if !strings.HasPrefix(command, "ask ") && !strings.HasPrefix(command, "unwindd --server ") {
+			if strings.HasPrefix(command, "unwindd serve ") || strings.HasPrefix(command, "alias ") {
 				continue // the server is started already
 			}
 			commands++
@@ -258,7 +258,7 @@ func TestDocumentedServer(t *testing.T) {
 			}
 		}
 	}
-	if commands < 9 {
-		t.Errorf("%d commands, expected 9 or more", commands)
+	if commands < 15 {
+		t.Errorf("%d commands, expected 15 or more", commands)
 	}
 }
