@@ -229,7 +229,7 @@ func TestServeInAContainer(t *testing.T) {
 	oracle.Tools(t, "unshare", "chroot", "mount", "go")
 	root := filepath.Join(shortDir(t), "r")
 	exe := filepath.Join(t.TempDir(), "unwindd")
-	oracle.With{Env: []string{"CGO_ENABLED=0"}}.Run(t, "go", "build", "-o", exe, ".")
+	oracle.With{Env: []string{"CGO_ENABLED=0"}}.Run(t, "go", "build", "-trimpath", "-o", exe, ".")
 	b, err := os.ReadFile(containerDir + "Containerfile")
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func (w *walkthroughRun) run(t *testing.T, commands string) string {
 // plainOutput is an output without what differs from run to run: hashes, times, and how
 // wide the columns are that paths stand in.
 func plainOutput(output string) string {
-	for _, r := range []struct{ what, by string }{{`[0-9a-f]{64}`, "HASH"}, {`[0-9.]+s\b`, "TIME"}, {`(\S) {2,}`, "$1  "}, {`\t`, "  "}} {
+	for _, r := range []struct{ what, by string }{{`[0-9a-f]{64}`, "HASH"}, {`[0-9.]+s\b|\(cached\)`, "TIME"}, {`(\S) {2,}`, "$1  "}, {`\t`, "  "}} {
 		output = regexp.MustCompile(r.what).ReplaceAllString(output, r.by)
 	}
 	return output

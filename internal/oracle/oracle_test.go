@@ -111,3 +111,17 @@ func TestFilterHasAnAnswerToEachQuestion(t *testing.T) {
 		t.Errorf("the test %s, expected that it %s", how, want)
 	}
 }
+
+// TestTheGoCommandKeepsItsCache: commands under test have caches of their own, and
+// nothing is compiled for that.
+func TestTheGoCommandKeepsItsCache(t *testing.T) {
+	before := Run(t, "go", "env", "GOCACHE")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if now := Run(t, "go", "env", "GOCACHE"); now != before {
+		t.Errorf("the go command's cache is %s beside another XDG_CACHE_HOME, and was %s", now, before)
+	}
+	other := t.TempDir()
+	if now := (With{Env: []string{"GOCACHE=" + other}}).Run(t, "go", "env", "GOCACHE"); now != other+"\n" {
+		t.Errorf("the go command's cache is %s, and was to be %s", now, other)
+	}
+}

@@ -3,8 +3,10 @@
 package oracle
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +20,17 @@ type With struct {
 
 // shown bounds how much of a tool's output the failure of a test shows.
 const shown = 10000
+
+// goCache is where the go command keeps what it built, as the environment says before
+// a test gives the commands under test a cache of their own (XDG_CACHE_HOME). There the
+// go command would compile everything once more, its library included.
+var goCache = func() []string {
+	dir, err := os.UserCacheDir()
+	if os.Getenv("GOCACHE") != "" || err != nil {
+		return nil
+	}
+	return []string{"GOCACHE=" + filepath.Join(dir, "go-build")}
+}()
 
 // Run runs a tool and returns what it prints on its standard output. A test whose
 // tool is missing is skipped (see Missing), unless the name is a path. One whose
@@ -40,7 +53,7 @@ func (w With) Run(t testing.TB, name string, args ...string) string {
 		cmd.Stdin = strings.NewReader(w.Input)
 	}
 	// Tools say the same whatever language the machine is set to.
-	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C.UTF-8"), w.Env...)
+	cmd.Env = slices.Concat(cmd.Environ(), goCache, []string{"LC_ALL=C.UTF-8"}, w.Env)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
