@@ -64,6 +64,7 @@ func TestDocumentedCommands(t *testing.T) {
 // runDocumented runs a command line of a document. `unwindd` is this build; the
 // files that the documents call core, server and crash.dmp are those of the crash example,
 // perf.data and words those of the profile example, kernel.spv and kernel.ll are modules of the tests.
+// What the line leaves running in the background ends with it.
 func runDocumented(t *testing.T, root, line string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -91,7 +92,7 @@ func runDocumented(t *testing.T, root, line string) string {
 	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") || strings.Contains(line, "examples/") {
 		dir = root
 	}
-	return oracle.With{Dir: dir, Env: commandEnvironment(t)}.Run(t, "sh", "-c", line)
+	return oracle.With{Dir: dir, Env: commandEnvironment(t)}.Run(t, "sh", "-c", "trap 'kill $! 2>/dev/null' EXIT\n"+line)
 }
 
 // commandEnvironment is the environment in which `unwindd` is this build.
