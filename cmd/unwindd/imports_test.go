@@ -72,6 +72,7 @@ var floors = []string{
 	"internal/recorded",   // what tests need
 	"internal/valuecheck", // likewise
 	"internal/otlpcheck",  // likewise
+	"internal/damage",     // likewise
 	"internal/oracle",     // likewise
 	"internal/ehpe",
 	"internal/inflate",
@@ -99,6 +100,7 @@ var only = map[string][]string{
 	"internal/recorded":   {"internal/oracle"},
 	"internal/valuecheck": {},
 	"internal/otlpcheck":  {},
+	"internal/damage":     {},
 	"internal/ehpe":       {},
 	"internal/inflate":    {},
 	"internal/leb128":     {},

@@ -55,16 +55,17 @@ func (o *Object) makeStandIns() []*Section {
 		case s.Flags&elf.PF_W != 0:
 			name, flags = ".data", flags|elf.SHF_WRITE
 		}
-		if from < s.Address+s.FileSize {
-			list = append(list, o.standIn(name, elf.SHT_PROGBITS, flags, from, s.Address+s.FileSize-from))
+		if from >= s.Address+s.FileSize {
+			continue
+		}
+		// A segment may have more bytes in the file than in memory, and another one may lie over it.
+		if of := o.standIn(name, elf.SHT_PROGBITS, flags, from, s.Address+s.FileSize-from); of != nil {
+			list = append(list, of)
 		}
 	}
 	all := []*Section{{object: o}}
 	names := map[string]int{}
 	for _, s := range list {
-		if s == nil {
-			continue
-		}
 		if names[s.Name]++; names[s.Name] > 1 {
 			s.Name += "." + strconv.Itoa(names[s.Name])
 		}

@@ -74,3 +74,29 @@ func checkStandIns(t *testing.T, file string, whole, bare *Object) {
 	}
 	t.Errorf("%s: no section has the code at %#x", file, text.Address)
 }
+
+// TestStandInsOfDamagedSegments has a segment with bytes in the file and none in memory, and two
+// that lie over one another.
+func TestStandInsOfDamagedSegments(t *testing.T) {
+	const segments, size = 3, 56
+	data := make([]byte, 0x3000)
+	copy(data, "\x7fELF\x02\x01\x01")
+	for _, field := range []struct{ at, value uint16 }{{16, 3}, {18, 62}, {20, 1}, {32, 64}, {52, 64}, {54, size}, {56, segments}} {
+		binary.LittleEndian.PutUint16(data[field.at:], field.value)
+	}
+	for i, s := range [segments]struct{ address, size, memory uint64 }{{0x1000, 0x500, 0}, {0x2000, 0x100, 0x800}, {0x2008, 0x10, 0x800}} {
+		p := data[64+i*size:]
+		binary.LittleEndian.PutUint32(p, uint32(elf.PT_LOAD))
+		binary.LittleEndian.PutUint32(p[4:], uint32(elf.PF_R|elf.PF_X))
+		for at, value := range map[int]uint64{8: 0x1000, 16: s.address, 32: s.size, 40: s.memory} {
+			binary.LittleEndian.PutUint64(p[at:], value)
+		}
+	}
+	o, err := New("damaged", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := o.StandIns(); len(list) < 2 || o.StandIn(".text") == nil {
+		t.Errorf("%d sections, %v", len(list), o.Problems())
+	}
+}

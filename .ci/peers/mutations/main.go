@@ -23,6 +23,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/unwindd/unwindd/internal/damage"
 )
 
 var (
@@ -160,7 +162,7 @@ func once(unwindd, dir string, inputs []input, n int) result {
 	command := in.commands[random.IntN(len(in.commands))]
 	path := filepath.Join(dir, fmt.Sprintf("%d-%s", n, filepath.Base(in.path)))
 	r := result{name: fmt.Sprintf("run %d, %s, %s", n, in.path, command)}
-	if err := os.WriteFile(path, damage(random, in.content), 0o600); err != nil {
+	if err := os.WriteFile(path, damage.Of(random, in.content), 0o600); err != nil {
 		r.problem = err.Error()
 		return r
 	}
@@ -198,42 +200,4 @@ func once(unwindd, dir string, inputs []input, n int) result {
 		_ = os.Remove(path)
 	}
 	return r
-}
-
-// damage changes a file as disks, networks and attackers do.
-func damage(random *rand.Rand, content []byte) []byte {
-	b := bytes.Clone(content)
-	for range 1 + random.IntN(8) {
-		if len(b) == 0 {
-			return b
-		}
-		at := random.IntN(len(b))
-		if random.IntN(2) == 0 {
-			at = random.IntN(min(len(b), 1024)) // headers are where most is decided
-		}
-		length := 1 + random.IntN(min(64, len(b)-at))
-		switch random.IntN(6) {
-		case 0: // a bit
-			b[at] ^= 1 << random.IntN(8)
-		case 1: // random bytes
-			for i := range b[at : at+length] {
-				b[at+i] = byte(random.Uint32())
-			}
-		case 2: // a number at its limits
-			edges := []byte{0, 0xff, 0x7f, 0x80, 1}
-			edge := edges[random.IntN(len(edges))]
-			for i := range b[at:min(len(b), at+8)] {
-				b[at+i] = edge
-			}
-		case 3: // cut
-			if random.IntN(4) == 0 {
-				b = b[:at]
-			}
-		case 4: // a piece from elsewhere
-			copy(b[at:at+length], b[random.IntN(len(b)):])
-		case 5: // a piece twice, so that what follows moves
-			b = append(b[:at+length:at+length], b[at:]...)
-		}
-	}
-	return b
 }
