@@ -218,7 +218,7 @@ func (c *calls) Symbolize(st grpc.BidiStreamingServer[pb.SymbolizeRequest, pb.Sy
 					return err
 				}
 			}
-			lines, err := c.server.symbols(st.Context(), of, j, fromParameter(batch.Addresses))
+			lines, err := c.server.symbolLines(st.Context(), of, j, fromParameter(batch.Addresses))
 			if err != nil {
 				return err
 			}
@@ -285,9 +285,15 @@ func (c *calls) PutObject(st grpc.ClientStreamingServer[pb.PutObjectRequest, pb.
 	})
 }
 
+// maxFound bounds the build IDs that are asked about at once.
+const maxFound = 1 << 14
+
 // FindObjects implements servicepb.UnwinddServer.
 func (c *calls) FindObjects(ctx context.Context, r *pb.FindObjectsRequest) (out *pb.FindObjectsResponse, err error) {
 	err = c.counted(ctx, "objects", func(*request) error {
+		if len(r.BuildIds) > maxFound {
+			return badRequest.new(fmt.Sprintf("%d build IDs, expected at most %d", len(r.BuildIds), maxFound))
+		}
 		out = &pb.FindObjectsResponse{}
 		for _, id := range r.BuildIds {
 			out.Objects = append(out.Objects, c.server.kept(id))

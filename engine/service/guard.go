@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -157,8 +158,21 @@ func (s *Server) isOwnHost(r *http.Request) bool {
 // a user who followed a link.
 func isOfAnotherSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin":
+	case "none", "same-origin":
 		return false
+	case "":
+		return isOfAnotherOrigin(r)
 	}
 	return r.Method != http.MethodGet || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
+}
+
+// isOfAnotherOrigin says that a page of another origin made a request, where a browser does not
+// tell more: one that is old, or speaks without TLS with a host that is not its own machine.
+func isOfAnotherOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }

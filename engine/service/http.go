@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -55,17 +57,28 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", s.metrics.handler())
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		notFound.new(fmt.Sprintf("there is nothing at %s %s", r.Method, r.URL.Path)).write(w)
+		p := notFound.new(fmt.Sprintf("there is nothing at %s %s", r.Method, r.URL.Path))
+		p.Request = requestOf(r.Context()).id
+		p.write(w)
 	})
 	return mux
 }
 
 // fromParameters makes a job of the parameters of a URL.
 func fromParameters[O proto.Message](r *http.Request, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
-	if err := setParameters(options, r.URL.Query()); err != nil {
+	if err := setParametersOf(options, r); err != nil {
 		return nil, "", err
 	}
 	return jobOf(options)
+}
+
+// setParametersOf sets the members of options that the parameters of a request name.
+func setParametersOf(o proto.Message, r *http.Request) error {
+	parameters, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest.new("the parameters cannot be read: " + err.Error())
+	}
+	return setParameters(o, parameters)
 }
 
 // A handler answers a request. The error is its problem, if nothing was written yet.
@@ -150,13 +163,22 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (*upload, error
 	return in, nil
 }
 
-// cutShort makes the error of a body that ended too early one of the caller.
+// cutShort makes the error of a body that ended too early, or is none of HTTP, one of the caller.
 func cutShort(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	var body *bodyError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.Canceled), !errors.As(err, &body):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badRequest.new("the body ended before its length")
 	}
-	return err
+	return badRequest.new("the body cannot be read: " + body.Error())
 }
+
+// A bodyError is one of reading a body.
+type bodyError struct{ error }
+
+func (e *bodyError) Unwrap() error { return e.error }
 
 // A patientReader waits for a caller as long as it sends something.
 type patientReader struct {
@@ -167,7 +189,11 @@ type patientReader struct {
 
 func (r *patientReader) Read(p []byte) (int, error) {
 	_ = r.controller.SetReadDeadline(time.Now().Add(r.idle)) // not every connection has deadlines
-	return r.Reader.Read(p)
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &bodyError{err}
+	}
+	return n, err
 }
 
 // Trailers of an answer, which say what its report does not.
@@ -237,34 +263,101 @@ const (
 // symbolize answers a batch of addresses with a JSON array of what llvm-symbolizer writes.
 func (s *Server) symbolize(w http.ResponseWriter, r *http.Request, of *request) error {
 	var o pb.SymbolizeRequest
-	if err := setParameters(&o, r.URL.Query()); err != nil {
+	if err := setParametersOf(&o, r); err != nil {
 		return err
 	}
 	j, err := symbolizeJob(o.BuildId, o.NoInlines, o.Mangled)
 	if err != nil {
 		return err
 	}
-	var batch struct {
-		Addresses []address `json:"addresses"`
-	}
-	d := json.NewDecoder(http.MaxBytesReader(w, io.NopCloser(&patientReader{r.Body, http.NewResponseController(w), s.now().Idle}), maxBatch))
-	if err := d.Decode(&batch); err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return err
-		}
-		return badRequest.new(`expected {"addresses":["0x1234",...]}: ` + err.Error())
-	}
-	lines, err := s.symbols(r.Context(), of, j, append(batch.Addresses, fromParameter(o.Addresses)...))
+	body := http.MaxBytesReader(w, io.NopCloser(&patientReader{r.Body, http.NewResponseController(w), s.now().Idle}), maxBatch)
+	batch, err := readBatch(body, fromParameter(o.Addresses))
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, err = w.Write(append(append([]byte("["), bytes.Join(lines, []byte(",\n"))...), ']', '\n'))
+	a, err := s.symbols(r.Context(), of, j, batch)
 	if err != nil {
-		return &brokenError{err}
+		return err
+	}
+	defer a.Close()
+	w.Header().Set("Content-Type", contentTypes["json"])
+	return s.sendArray(w, a, len(batch))
+}
+
+// readBatch reads the addresses of a body, and adds more to them. No more of them are kept than
+// there may be.
+func readBatch(body io.Reader, more []address) ([]address, error) {
+	var batch struct {
+		Addresses batch `json:"addresses"`
+	}
+	if err := json.NewDecoder(body).Decode(&batch); err != nil {
+		var tooLong *http.MaxBytesError
+		var unread *bodyError
+		switch {
+		case errors.As(err, &tooLong):
+			return nil, err
+		case errors.As(err, &unread):
+			return nil, cutShort(err)
+		}
+		return nil, badRequest.new(`expected {"addresses":["0x1234",...]}: ` + err.Error())
+	}
+	return append(batch.Addresses, more...), nil
+}
+
+// A batch is addresses in JSON.
+type batch []address
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (b *batch) UnmarshalJSON(text []byte) error {
+	if n := bytes.Count(text, []byte(",")) + 1; n > maxAddresses {
+		return fmt.Errorf("%d addresses, expected 1 to %d", n, maxAddresses)
+	}
+	return json.Unmarshal(text, (*[]address)(b))
+}
+
+// sendArray sends lines of JSON as an array of them, while they come.
+func (s *Server) sendArray(w http.ResponseWriter, a *answer, lines int) error {
+	c := http.NewResponseController(w)
+	out := bufio.NewWriterSize(&patientWriter{w, c, s.now().Idle}, maxPart)
+	_ = out.WriteByte('[') // the last write says what went wrong
+	in, seen := bufio.NewReaderSize(a, maxPart), 0
+	for {
+		part, err := in.ReadSlice('\n')
+		line, isWhole := bytes.CutSuffix(part, []byte("\n"))
+		_, _ = out.Write(line) // likewise
+		if isWhole {
+			if seen++; seen < lines {
+				_, _ = out.WriteString(",\n") // likewise
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return &brokenError{err}
+		}
+	}
+	if seen != lines {
+		return &brokenError{failed.new(fmt.Sprintf("%d answers to %d addresses", seen, lines))}
+	}
+	_, _ = out.WriteString("]\n") // likewise
+	if err := out.Flush(); err != nil {
+		return &brokenError{canceled.new("the caller took nothing more: " + err.Error())}
 	}
 	return nil
+}
+
+// A patientWriter waits for a caller as long as it takes something.
+type patientWriter struct {
+	io.Writer
+	controller *http.ResponseController
+	idle       time.Duration
+}
+
+// Write implements io.Writer.
+func (w *patientWriter) Write(p []byte) (int, error) {
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.idle)) // not every connection has deadlines
+	return w.Writer.Write(p)
 }
 
 func fromParameter(list []uint64) (out []address) {
@@ -274,8 +367,8 @@ func fromParameter(list []uint64) (out []address) {
 	return out
 }
 
-// symbols gives the lines that a job writes of addresses, one for each.
-func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses []address) ([][]byte, error) {
+// symbols begins the answer of a job: the lines that it writes of addresses, one for each.
+func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses []address) (*answer, error) {
 	if len(addresses) == 0 || len(addresses) > maxAddresses {
 		return nil, badRequest.new(fmt.Sprintf("%d addresses, expected 1 to %d", len(addresses), maxAddresses))
 	}
@@ -293,14 +386,22 @@ func (s *Server) symbols(ctx context.Context, of *request, j *job.Job, addresses
 	if err := b.Flush(); err != nil {
 		return nil, err
 	}
-	a, err := s.begin(ctx, of, j, in.File, "addresses")
+	return s.begin(ctx, of, j, in.File, "addresses")
+}
+
+// symbolLines are those lines, of which there are no more bytes than an answer of gRPC has.
+func (s *Server) symbolLines(ctx context.Context, of *request, j *job.Job, addresses []address) ([][]byte, error) {
+	a, err := s.symbols(ctx, of, j, addresses)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	all, err := io.ReadAll(a)
+	all, err := io.ReadAll(io.LimitReader(a, maxMessage+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(all) > maxMessage {
+		return nil, longAnswer.new(fmt.Sprintf("the answer has more than %d bytes: ask for fewer addresses", maxMessage))
 	}
 	lines := bytes.Split(bytes.TrimSuffix(all, []byte("\n")), []byte("\n"))
 	if len(lines) != len(addresses) {

@@ -27,7 +27,9 @@ func (s *Server) put(ctx context.Context, of *request, id []byte, send func(io.W
 		return false, err
 	}
 	defer part.Close()
-	if err := send(&limited{Writer: part, most: s.now().Body}); err != nil {
+	to := &limited{Writer: part, most: s.now().Body, budget: s.budget}
+	defer to.giveBack()
+	if err := send(to); err != nil {
 		return false, err
 	}
 	return s.keepPart(ctx, of, part, id)
@@ -68,17 +70,25 @@ func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, 
 	return false, part.Keep(id, kinds...)
 }
 
-// limited writes at most a number of bytes.
+// limited writes at most a number of bytes, and takes them from the budget of all requests.
 type limited struct {
 	io.Writer
 	most    int64
+	budget  *budget
 	written int64
 }
 
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	if l.written += int64(len(p)); l.written > l.most {
+	if l.written+int64(len(p)) > l.most {
 		return 0, &tooLargeError{l.most}
 	}
+	if err := l.budget.take(int64(len(p))); err != nil {
+		return 0, err
+	}
+	l.written += int64(len(p))
 	return l.Writer.Write(p)
 }
+
+// giveBack gives the bytes back to the budget: they are kept with other objects now, or gone.
+func (l *limited) giveBack() { l.budget.used.Add(-l.written) }
