@@ -319,34 +319,40 @@ var damagedKinds = []string{"usage", "not-found", "mismatch", "unreadable", "lon
 
 // askDamaged makes a request. problem says what of its answer should not be.
 func (d *daemon) askDamaged(method, path string, body []byte) (how, problem string) {
+	how, problem, _ = d.askWhatIsDamaged(method, path, body)
+	return how, problem
+}
+
+// askWhatIsDamaged is askDamaged with the answer.
+func (d *daemon) askWhatIsDamaged(method, path string, body []byte) (how, problem, answer string) {
 	r, err := http.NewRequest(method, "http://localhost"+path, bytes.NewReader(body)) //nolint:noctx // the test has a limit
 	if err != nil {
-		return "none", err.Error()
+		return "none", err.Error(), ""
 	}
 	a, err := d.client.Do(r)
 	if err != nil {
-		return "none", err.Error()
+		return "none", err.Error(), ""
 	}
 	defer a.Body.Close()
 	text, err := io.ReadAll(a.Body)
 	how = a.Status[:3]
 	switch {
 	case err != nil: // the report breaks off
-		return how + " broken", fmt.Sprintf("%v after %d bytes", err, len(text))
+		return how + " broken", fmt.Sprintf("%v after %d bytes", err, len(text)), string(text)
 	case bytes.Contains(emptySysroot.ReplaceAll(text, nil), []byte(d.dir)):
-		return how, fmt.Sprintf("a folder of the server is in the answer: %.1000q", around(emptySysroot.ReplaceAll(text, nil), d.dir))
+		return how, fmt.Sprintf("a folder of the server is in the answer: %.1000q", around(emptySysroot.ReplaceAll(text, nil), d.dir)), string(text)
 	case a.StatusCode < http.StatusBadRequest:
-		return how, ""
+		return how, "", string(text)
 	}
 	var said struct{ Type, Detail string }
 	if err := json.Unmarshal(text, &said); err != nil {
-		return how, fmt.Sprintf("%.500q is no problem: %v", text, err)
+		return how, fmt.Sprintf("%.500q is no problem: %v", text, err), string(text)
 	}
 	kind := filepath.Base(said.Type)
 	if !slices.Contains(damagedKinds, kind) || said.Detail == "" {
-		return how + " " + kind, fmt.Sprintf("%.1000s", text)
+		return how + " " + kind, fmt.Sprintf("%.1000s", text), string(text)
 	}
-	return how + " " + kind, ""
+	return how + " " + kind, "", string(text)
 }
 
 // around is what is about the place of a text in another one.
