@@ -124,6 +124,27 @@ func TestObjectsArePutOnce(t *testing.T) {
 	}
 }
 
+// TestWhatWasPutStaysKnown has a core walked again: what a worker has found out about the
+// executable is not found out once more.
+func TestWhatWasPutStaysKnown(t *testing.T) {
+	o := testOptions(t)
+	o.Workers = 1
+	s := start(t, o)
+	s.putCrash(t)
+	core := file(t, crashCore)
+	unknown := func() string {
+		s.post(t, "/v1/stack", core)
+		_, text := s.ask(t, "GET", "/metrics", nil)
+		_, rest, _ := strings.Cut(text, `unwindd_cache_lookups_total{cache="code_objects",result="miss"} `)
+		count, _, _ := strings.Cut(rest, "\n")
+		return count
+	}
+	first := unknown()
+	if second := unknown(); second != first || first == "" {
+		t.Errorf("%q code objects were not known after a second request, %q after the first", second, first)
+	}
+}
+
 // TestProfilesAndSnapshots has a recording and a core answered of.
 func TestProfilesAndSnapshots(t *testing.T) {
 	s := start(t, testOptions(t))

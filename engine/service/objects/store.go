@@ -96,8 +96,9 @@ func (s *Store) Find(id []byte, kind string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
+	// It was used. The file's own times stay: by them a worker knows the file that it has open.
 	now := time.Now()
-	_ = os.Chtimes(path, now, now) // it was used
+	_ = os.Chtimes(folder, now, now)
 	return path
 }
 
@@ -266,7 +267,7 @@ func (s *Store) list() (list []*entry, err error) {
 		}
 		e := known[st.Ino]
 		if e == nil {
-			e = &entry{size: info.Size(), used: info.ModTime()}
+			e = &entry{size: info.Size(), used: usedAt(filepath.Dir(path))}
 			known[st.Ino] = e
 			list = append(list, e)
 			s.bytes += e.size
@@ -276,6 +277,15 @@ func (s *Store) list() (list []*entry, err error) {
 	})
 	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(a.used.Compare(b.used), strings.Compare(a.paths[0], b.paths[0])) })
 	return list, err
+}
+
+// usedAt is when a file of a build ID's folder was used last, or put.
+func usedAt(folder string) time.Time {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return time.Time{} // it is not there any more
+	}
+	return info.ModTime()
 }
 
 // skipAbsent is an error but for that of a file that is not there any more.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/unwindd/unwindd/engine/object"
 )
 
@@ -37,7 +39,7 @@ func TestTheOldestGoesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		used := time.Now().Add(time.Duration(i-10) * time.Minute)
-		if err := os.Chtimes(filepath.Join(dir, "01", fmt.Sprintf("%02x", i), Executable), used, used); err != nil {
+		if err := os.Chtimes(filepath.Join(dir, "01", fmt.Sprintf("%02x", i)), used, used); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,6 +66,35 @@ func TestTheOldestGoesFirst(t *testing.T) {
 	}
 	if again.Find([]byte{2, 2}, DebugInfo) == "" {
 		t.Error("the store forgets when it is opened again")
+	}
+}
+
+// TestAFileThatIsUsedStaysTheSame looks a file up: whoever has it open knows it by its times,
+// and would read all of it again.
+func TestAFileThatIsUsedStaysTheSame(t *testing.T) {
+	s, err := Open(t.TempDir(), 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, s, []byte{1, 2}, 10, Executable, DebugInfo); err != nil {
+		t.Fatal(err)
+	}
+	stat := func() (u unix.Stat_t) {
+		if err := unix.Stat(filepath.Join(s.Dir(), "01", "02", Executable), &u); err != nil {
+			t.Fatal(err)
+		}
+		u.Atim = unix.Timespec{} // who reads it changes that
+		return u
+	}
+	before := stat()
+	time.Sleep(20 * time.Millisecond) // longer than a kernel's clock stands still
+	for _, kind := range []string{Executable, DebugInfo} {
+		if s.Find([]byte{1, 2}, kind) == "" {
+			t.Error("what was put is not there")
+		}
+	}
+	if after := stat(); after != before {
+		t.Errorf("a file that was found is %+v, and was %+v", after, before)
 	}
 }
 
