@@ -215,6 +215,7 @@ func (o *Object) close() {
 		o.library.symbols.release(u.file)
 	}
 	o.library.bytes.Add(-o.bytes.Swap(0))
+	o.cached.forget(o)
 }
 
 // Problem adds a sentence about the object, once.

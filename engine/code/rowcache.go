@@ -43,3 +43,13 @@ func rowSlot(object uint64, key rowKey) uint64 {
 	}
 	return h * 0x9e3779b97f4a7c15 >> (64 - rowSlotBits)
 }
+
+// forget takes the rows of an object that is closed out of the cache: by a row all that its
+// target has would stay.
+func (c *rowCache) forget(o *Object) {
+	for i := range c {
+		if r := c[i].Load(); r != nil && r.object == o {
+			c[i].CompareAndSwap(r, nil)
+		}
+	}
+}

@@ -120,6 +120,22 @@ func TestRowsThatShareASlot(t *testing.T) {
 	}
 }
 
+// TestRowsOfAClosedObjectAreForgotten walks code that is one target's alone: when that is
+// closed, no row may keep what the target has.
+func TestRowsOfAClosedObjectAreForgotten(t *testing.T) {
+	l, store := newLibrary(t, 0, x86_64.New()), object.NewStore()
+	m := l.Load(moduleOf(t, store, crash), Loading{IsAlone: true})
+	if rowsAndNames(t, m) == 0 {
+		t.Fatal("the file has no rows")
+	}
+	m.Close()
+	for i := range l.rows {
+		if r := l.rows[i].Load(); r != nil {
+			t.Fatalf("the cache has a row at %#x of an object that is closed", r.key.address)
+		}
+	}
+}
+
 // TestCompiledRowsKnowWhatAWalkNeeds holds for every architecture, whatever the
 // numbers of its registers are.
 func TestCompiledRowsKnowWhatAWalkNeeds(t *testing.T) {
