@@ -28,6 +28,22 @@ func (m *Manager) Counts() map[string]Counts {
 	return all
 }
 
+// HasGivenUp says whether a plugin failed so often that it is not started again.
+func (m *Manager) HasGivenUp() bool {
+	for _, p := range m.plugins {
+		if s, ok := p.transport.(*supervisor); ok && s.hasGivenUp() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *supervisor) hasGivenUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.givenUp != nil
+}
+
 func (s *supervisor) counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()

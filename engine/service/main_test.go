@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 			if s.Pins[probe] != "" {
 				return plugin.Options{}, probed(s.Pins[probe])
 			}
+			if s.Pins[absent] != "" {
+				return plugin.Options{Self: s.Pins[absent], Bundled: []plugin.Bundled{{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description}}}, nil
+			}
 			return plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, nil
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -63,6 +64,7 @@ var (
 	ending       = &problemKind{"ending", "The server ends", 503, codes.Unavailable, "The server takes no more requests, and answers those that it has."}
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
 	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
+	noRoom       = &problemKind{"no-room", "The server's disk is full", 507, codes.ResourceExhausted, "There is no room for what was sent, or for the report. That changes, when other requests end or somebody makes room: Retry-After says when to come again."}
 	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away."}
 	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
 )
@@ -71,7 +73,7 @@ var (
 var problemKinds = func() map[string]*problemKind {
 	kinds := map[string]*problemKind{}
 	for _, k := range []*problemKind{
-		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, died, ending, timedOut, longAnswer, canceled, failed,
+		badRequest, unauthorized, forbidden, notFound, tooSlow, mismatch, tooMuch, unreadable, busy, died, ending, timedOut, longAnswer, noRoom, canceled, failed,
 	} {
 		kinds[k.name] = k
 	}
@@ -100,7 +102,7 @@ const retryAfter = 2 * time.Second
 // failureKinds are the kinds of problems that failures of workers are.
 var failureKinds = map[worker.Kind]*problemKind{
 	worker.Usage: badRequest, worker.Input: unreadable, worker.Absent: notFound, worker.Canceled: canceled, worker.TimedOut: timedOut,
-	worker.TooLarge: longAnswer, worker.Crashed: died,
+	worker.TooLarge: longAnswer, worker.NoRoom: noRoom, worker.Crashed: died,
 }
 
 // problemOf is the problem that an error is.
@@ -111,6 +113,10 @@ func problemOf(err error) *problem {
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &p):
+		return p
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.As(err, &f) && f.Kind == worker.NoRoom:
+		p = noRoom.new("the server's disk is full")
+		p.retry, p.cause = retryAfter, err // which names a folder of this machine
 		return p
 	case errors.As(err, &f):
 		return failureKinds[f.Kind].new(f.Detail)
@@ -130,9 +136,9 @@ func problemOf(err error) *problem {
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
 		return tooSlow.new("nothing came for longer than the server waits")
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // as gRPC says it
 		return canceled.new("the caller went away")
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
 		return timedOut.new("the caller's deadline passed")
 	}
 	// What it is says something of this machine.

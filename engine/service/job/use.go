@@ -12,6 +12,8 @@ type Use struct {
 	NewCodeObjects uint64 `json:",omitempty"`
 	// Plugins are the processes of plugins, by the plugin's name.
 	Plugins map[string]plugin.Counts `json:",omitempty"`
+	// HasGivenUp says that a plugin failed so often that it is not started again.
+	HasGivenUp bool `json:",omitempty"`
 }
 
 // used is what was used since the last call.
@@ -27,6 +29,7 @@ func (t *Tools) used() (u Use) {
 			u.Plugins[name] = d
 		}
 	}
-	t.before = Use{hits, misses, all}
+	t.before = Use{CodeObjects: hits, NewCodeObjects: misses, Plugins: all}
+	u.HasGivenUp = t.Engine.Plugins().HasGivenUp()
 	return u
 }

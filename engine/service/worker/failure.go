@@ -31,6 +31,7 @@ const (
 	Canceled Kind = "canceled"  // nobody wants the answer any more
 	TimedOut Kind = "timed-out" // it took longer than it may
 	TooLarge Kind = "too-large" // the answer is larger than it may be
+	NoRoom   Kind = "no-room"   // a disk is full
 	Crashed  Kind = "crashed"   // the worker died, for lack of memory for one
 )
 
@@ -47,6 +48,8 @@ func failureOf(ctx context.Context, err error) *Failure {
 		f.Kind = Usage
 	case errors.Is(err, job.ErrNoObject):
 		f.Kind = Absent
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		f.Kind = NoRoom
 	case errors.Is(err, unix.EFBIG), errors.Is(err, os.ErrClosed), errors.Is(err, unix.EPIPE):
 		f.Kind = TooLarge // the server stopped to take it
 	}

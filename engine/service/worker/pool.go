@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/job"
@@ -59,7 +61,7 @@ const (
 	Started  EventKind = iota
 	Died               // it ended by itself, or somebody killed it
 	Stopped            // a request took too long, or was canceled and did not end
-	Replaced           // it had too much memory after a request
+	Replaced           // it had too much memory after a request, or had given up a plugin
 )
 
 // A Pool has workers. It starts one when there is something to do, and none is idle.
@@ -278,13 +280,20 @@ func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Wr
 
 // finish takes the end of a run.
 func (p *Pool) finish(w *process, d *done, copied error) (job.Outcome, *Failure) {
-	if d.Failure != nil && d.Failure.Kind == Crashed {
+	switch {
+	case d.Failure != nil && d.Failure.Kind == Crashed:
 		w.kill() // what it shares between requests may be half changed
 		p.tell(w, Died, d.Failure.Detail)
-	} else {
+	case d.Outcome.Used.HasGivenUp:
+		w.kill() // nothing that needs the plugin would be walked by it any more
+		p.tell(w, Replaced, "a plugin was given up")
+	default:
 		p.giveBack(w)
 	}
-	if copied != nil {
+	switch {
+	case errors.Is(copied, unix.ENOSPC), errors.Is(copied, unix.EDQUOT):
+		return d.Outcome, &Failure{NoRoom, copied.Error()}
+	case copied != nil:
 		return d.Outcome, &Failure{TooLarge, copied.Error()}
 	}
 	return d.Outcome, d.Failure
