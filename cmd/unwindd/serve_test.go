@@ -129,6 +129,26 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestServeForgetsWhatHappenedToPlugins kills the plugin of a worker: what is walked by its
+// successor is not told of that.
+func TestServeForgetsWhatHappenedToPlugins(t *testing.T) {
+	s := serve(t, "--workers", "1")
+	want := s.post(t, "/v1/stack", mixed)
+	processes := descendants(s.command.Process.Pid)
+	if len(processes) != 3 {
+		t.Fatalf("%d processes, expected a worker and two plugins", len(processes))
+	}
+	for _, plugin := range processes[1:] {
+		if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.post(t, "/v1/stack", mixed) // which may tell it
+	if got := s.post(t, "/v1/stack", mixed); got != want {
+		t.Errorf("%s\nexpected\n%s", got, want)
+	}
+}
+
 // TestServeEvaluates has a server answer what the command prints, of expressions in states of
 // their own and in frames of a core, of those that fail, and of variables.
 func TestServeEvaluates(t *testing.T) {

@@ -28,6 +28,16 @@ func (m *Manager) Counts() map[string]Counts {
 	return all
 }
 
+// ForgetProblems forgets what happened to the plugins so far, but for what is still so: it
+// concerns none of the targets that are opened from now on.
+func (m *Manager) ForgetProblems() {
+	for _, p := range m.plugins {
+		if s, ok := p.transport.(*supervisor); ok {
+			s.events.forget()
+		}
+	}
+}
+
 // HasGivenUp says whether a plugin failed so often that it is not started again.
 func (m *Manager) HasGivenUp() bool {
 	for _, p := range m.plugins {

@@ -24,6 +24,7 @@ type event struct {
 	text      string
 	isDeath   bool // of a process, after which it may be restarted
 	isRestart bool // a process runs again
+	isLasting bool // it is so as long as the plugin is used
 }
 
 // add notes an event. text continues "plugin NAME".
@@ -32,14 +33,22 @@ func (l *eventLog) add(text string) { l.note(event{text: text}) }
 // died notes the death of a process.
 func (l *eventLog) died(text string) { l.note(event{text: text, isDeath: true}) }
 
-// once notes an event unless it has been noted.
+// once notes what is so from now on, unless it has been noted.
 func (l *eventLog) once(text string) {
 	l.mu.Lock()
 	known := slices.ContainsFunc(l.events, func(e event) bool { return e.text == text })
 	l.mu.Unlock()
 	if !known {
-		l.add(text)
+		l.note(event{text: text, isLasting: true})
 	}
+}
+
+// forget forgets the events so far, but for what is still so.
+func (l *eventLog) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = slices.DeleteFunc(l.events, func(e event) bool { return !e.isLasting })
+	l.dropped = 0
 }
 
 func (l *eventLog) note(e event) {

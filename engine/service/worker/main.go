@@ -201,6 +201,7 @@ func (w *worker) run(ctx context.Context, r *run, in, out *os.File) (o job.Outco
 			f = &Failure{Kind: Crashed, Detail: "panic: " + panics.Line(fmt.Sprint(p), panics.Place())}
 		}
 	}()
+	w.tools.Engine.Plugins().ForgetProblems() // those of the job before
 	o, err := r.Job.Run(ctx, &w.tools, in, r.Name, out)
 	return o, failureOf(ctx, err)
 }
