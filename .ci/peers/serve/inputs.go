@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+)
+
+// examples are those of the project. The programs run in the folder of this module.
+const examples = "../../examples"
+
+// crashID is the build ID of the program that has crashed in the core and in the minidump.
+const crashID = "01092ed6fbfc989c60cdda4dd2cc30a56e23db6d"
+
+// An input is something to be asked, and what is right.
+type input struct {
+	name string
+	path string // of the URL, with its parameters
+	body []byte
+	want []byte // what the command writes
+	argv []string
+	dir  string // that the command runs in
+}
+
+// A material is what inputs are made of.
+type material struct {
+	unwindd, dir, empty string
+	crash               []byte // the executable
+}
+
+func newMaterial(unwindd, dir string) (m *material, err error) {
+	m = &material{unwindd: unwindd, dir: dir, empty: filepath.Join(dir, "nothing")}
+	if err := os.MkdirAll(m.empty, 0o700); err != nil {
+		return nil, err
+	}
+	m.crash, err = os.ReadFile(filepath.Join(examples, "crash", "server"))
+	return m, err
+}
+
+// input makes one: the target is in a folder of its own, as the file `target`, which is the
+// name that a server gives what it is sent.
+func (m *material) input(name, path, file string, args ...string) (*input, error) {
+	in := &input{name: name, path: path, dir: filepath.Join(m.dir, "inputs", name), argv: append([]string{m.unwindd}, args...)}
+	if err := os.MkdirAll(in.dir, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.body, err = os.ReadFile(file); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(in.dir, "target"), in.body, 0o600); err != nil {
+		return nil, err
+	}
+	if in.want, err = in.byCommand(); err != nil {
+		return nil, err
+	}
+	in.want = plain(in.want)
+	return in, nil
+}
+
+// byCommand is what the command writes.
+func (in *input) byCommand() ([]byte, error) {
+	out, err := in.command().Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return nil, fmt.Errorf("%q in %s: %w\n%s", in.argv, in.dir, err, failed.Stderr)
+	}
+	return out, err
+}
+
+func (in *input) command() *exec.Cmd {
+	cmd := exec.Command(in.argv[0], in.argv[1:]...)
+	cmd.Dir = in.dir
+	return cmd
+}
+
+// stack is an input that asks for stacks.
+func (m *material) stack(name, file string, args ...string) (*input, error) {
+	return m.input(name, "/v1/stack", file, append([]string{"stack", "--format", "json", "--sysroot", m.empty, "target"}, args...)...)
+}
+
+// crashExe is the option by which the command knows what the server was given.
+func crashExe() []string {
+	path, err := filepath.Abs(filepath.Join(examples, "crash", "server"))
+	if err != nil {
+		panic(err) // there is no working directory
+	}
+	return []string{"--exe", path}
+}
+
+// loadInputs are what is sent under load.
+func loadInputs(unwindd, dir string) (list []*input, err error) {
+	m, err := newMaterial(unwindd, dir)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := filepath.Join(dir, "crash.snapshot")
+	core := filepath.Join(examples, "crash", "server.core")
+	cmd := exec.Command(unwindd, append([]string{"snapshot", core, "--sysroot", m.empty, "-o", snapshot}, crashExe()...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	for _, one := range []struct {
+		name, file string
+		args       []string
+	}{
+		{"core", core, crashExe()},
+		{"minidump", filepath.Join(examples, "crash", "server.dmp"), crashExe()},
+		{"snapshot", snapshot, crashExe()},
+		{"waves", filepath.Join(examples, "mixed", "mixed.snapshot"), nil},
+	} {
+		in, err := m.stack(one.name, one.file, one.args...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// tried are the places where a file was looked for: they are those of the machine.
+var tried = regexp.MustCompile(`: tried (\\.|[^"\\])*`)
+
+// plain is a report without what is of the machine, and not of the target.
+func plain(text []byte) []byte { return tried.ReplaceAll(text, nil) }
+
+// isRight says that an answer is what the command writes.
+func (in *input) isRight(answer []byte) bool {
+	return bytes.Equal(answer, in.want) || bytes.Equal(plain(answer), in.want)
+}
+
+// difference is the first line in which an answer is another.
+func (in *input) difference(answer []byte) string {
+	got, want := bytes.Split(plain(answer), []byte("\n")), bytes.Split(in.want, []byte("\n"))
+	for i := range min(len(got), len(want)) {
+		if !bytes.Equal(got[i], want[i]) {
+			return fmt.Sprintf("line %d is %.300q, expected %.300q", i+1, bytes.Join(got[i:min(i+2, len(got))], nil), want[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, expected %d", len(got), len(want))
+}
+
+// buildID is the build ID of a file.
+func buildID(path string) (string, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	s := f.Section(".note.gnu.build-id")
+	if s == nil {
+		return "", fmt.Errorf("%s has no build ID", path)
+	}
+	note, err := s.Data()
+	if err != nil || len(note) < 17 {
+		return "", fmt.Errorf("%s: the note of its build ID has %d bytes: %w", path, len(note), err)
+	}
+	return hex.EncodeToString(note[16:]), nil
+}

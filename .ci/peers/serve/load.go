@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+)
+
+// A measurement is of one build of the command.
+type measurement struct {
+	unwindd, dir string
+	inputs       []*input
+	stacks       map[string]rate // by socket
+}
+
+// A rate is how many stacks were made in a time, and what processors did for it.
+type rate struct {
+	count     int
+	wall, cpu time.Duration
+}
+
+func (r rate) perSecond() float64 { return float64(r.count) / r.wall.Seconds() }
+
+func (r rate) each() time.Duration { return r.cpu / time.Duration(max(r.count, 1)) }
+
+// measure prints the figures. The error says what is wrong.
+func (m *measurement) measure() error {
+	m.stacks = map[string]rate{}
+	var errs []error
+	for _, network := range []string{"tcp", "unix"} {
+		errs = append(errs, m.load(network))
+	}
+	errs = append(errs, m.alone(), m.anew(), m.warm())
+	return errors.Join(errs...)
+}
+
+// fresh starts a server with empty folders, and gives it the executable. end ends it.
+func (m *measurement) fresh(flags ...string) (s *server, end func() error, err error) {
+	dir, remove, err := shortFolder()
+	if err != nil {
+		return nil, nil, err
+	}
+	if s, err = startServer(m.unwindd, dir, flags...); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	end = func() error {
+		defer remove()
+		return s.end()
+	}
+	crash, err := os.ReadFile(filepath.Join(examples, "crash", "server"))
+	if err == nil {
+		c := s.client("unix")
+		err = s.put(c, crashID, crash)
+		c.CloseIdleConnections()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return s, end, nil
+}
+
+// A took is how long an answer took, and how it was.
+type took struct {
+	input *input
+	time  time.Duration
+	err   error
+}
+
+// load sends many targets at once, and watches the server meanwhile.
+func (m *measurement) load(network string) error {
+	s, end, err := m.fresh()
+	if err != nil {
+		return err
+	}
+	if _, errs := m.send(s, network, 2*len(m.inputs)*runtime.NumCPU()); errs != nil { // workers and plugins start
+		return errors.Join(errs, end())
+	}
+	before, err := s.settled(nil)
+	if err != nil {
+		return errors.Join(err, end())
+	}
+	stop := s.watch()
+	began := time.Now()
+	times, errs := m.send(s, network, *count)
+	wall := time.Since(began)
+	samples := stop()
+	after, err := s.settled(before)
+	if err != nil {
+		return errors.Join(errs, err, end())
+	}
+	m.stacks[network] = rate{len(times), wall, after.CPU - before.CPU}
+	fmt.Printf("\n%d stacks for %d callers over %s: %.0f each second, %v of processors for each, %d errors\n",
+		len(times), *callers, network, m.stacks[network].perSecond(), m.stacks[network].each().Round(10*time.Microsecond), countErrors(times))
+	printTimes(times)
+	fmt.Printf("at the start: %v\nat the end:   %v\n", before, after)
+	return errors.Join(errs, judgeMemory(samples), after.notAbove(before), end())
+}
+
+// send has callers send targets in turn, and gives how long each took.
+func (m *measurement) send(s *server, network string, count int) ([]took, error) {
+	var next atomic.Int64
+	lists := make([][]took, *callers)
+	var wait sync.WaitGroup
+	for i := range lists {
+		wait.Go(func() {
+			c := s.client(network)
+			defer c.CloseIdleConnections()
+			for n := int(next.Add(1)); n <= count; n = int(next.Add(1)) {
+				lists[i] = append(lists[i], ask(s, c, m.inputs[n%len(m.inputs)]))
+			}
+		})
+	}
+	wait.Wait()
+	times := slices.Concat(lists...)
+	var errs []error
+	for _, t := range times {
+		if t.err != nil && len(errs) < 10 {
+			errs = append(errs, t.err)
+		}
+	}
+	return times, errors.Join(errs...)
+}
+
+// ask sends a target. The time ends when the answer was read.
+func ask(s *server, c *http.Client, in *input) took {
+	began := time.Now()
+	answer, text, err := send(context.Background(), c, http.MethodPost, s.origin()+in.path, in.body)
+	t := took{in, time.Since(began), err}
+	switch {
+	case err != nil:
+		t.err = fmt.Errorf("%s: %w", in.name, err)
+	case answer.StatusCode != http.StatusOK:
+		t.err = fmt.Errorf("%s: %s: %s", in.name, answer.Status, text)
+	case !in.isRight(text):
+		t.err = fmt.Errorf("%s: another answer than the command's: %s", in.name, in.difference(text))
+	}
+	return t
+}
+
+func countErrors(times []took) (n int) {
+	for _, t := range times {
+		if t.err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// percentile is the time that so many of a hundred do not exceed. The times are sorted.
+func percentile(times []time.Duration, p int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	return times[min(len(times)*p/100, len(times)-1)]
+}
+
+// printTimes prints how long answers took, of each input and of all.
+func printTimes(times []took) {
+	of := map[string][]time.Duration{}
+	var names []string
+	for _, t := range times {
+		if of[t.input.name] == nil {
+			names = append(names, t.input.name)
+		}
+		of[t.input.name] = append(of[t.input.name], t.time)
+		of["all"] = append(of["all"], t.time)
+	}
+	slices.Sort(names)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "ms\tp50\tp90\tp99\tmax\t")
+	for _, name := range append(names, "all") {
+		list := of[name]
+		slices.Sort(list)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", name, ms(percentile(list, 50)), ms(percentile(list, 90)), ms(percentile(list, 99)), ms(percentile(list, 100)))
+	}
+	_ = w.Flush()
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
+
+// settled is what a server has when nothing is under way. Where it has had less before it is
+// asked again for a while: a connection that is closed is noticed a moment later.
+func (s *server) settled(before *usage) (u *usage, err error) {
+	for end := time.Now().Add(endGrace); ; {
+		time.Sleep(500 * time.Millisecond)
+		if u, err = s.usage(); err != nil {
+			return nil, err
+		}
+		if before == nil || u.notAbove(before) == nil || time.Now().After(end) {
+			return u, nil
+		}
+	}
+}
+
+// notAbove says what there is more of than before.
+func (u *usage) notAbove(before *usage) error {
+	var more []string
+	for _, f := range []struct {
+		what        string
+		now, before int
+	}{
+		{"goroutines", u.Goroutines, before.Goroutines},
+		{"descriptors", u.Descriptors, before.Descriptors},
+		{"processes", u.Processes, before.Processes},
+		{"bytes of the spool", int(u.Spool), 0},
+		{"requests that wait", int(u.Queue), 0},
+	} {
+		if f.now > f.before {
+			more = append(more, fmt.Sprintf("%d %s, and %d before", f.now, f.what, f.before))
+		}
+	}
+	if more == nil {
+		return nil
+	}
+	return fmt.Errorf("at the end the server has %s", strings.Join(more, "; "))
+}
+
+// watch asks the server what it has, again and again, until stop, which gives the answers.
+func (s *server) watch() (stop func() []*usage) {
+	watched, ended := make(chan struct{}), make(chan struct{})
+	var list []*usage
+	go func() {
+		defer close(watched)
+		for {
+			if u, err := s.usage(); err == nil {
+				list = append(list, u)
+			}
+			select {
+			case <-ended:
+				return
+			case <-time.After(250 * time.Millisecond):
+			}
+		}
+	}()
+	return func() []*usage {
+		close(ended)
+		<-watched
+		return list
+	}
+}
+
+// Memory is flat where the median of the last quarter of the samples is at most so much of
+// that of the second quarter, and so many KiB more: the heap of a process in Go grows and
+// shrinks between collections.
+const (
+	flatRatio = 1.15
+	flatMore  = 16 << 10
+)
+
+// judgeMemory prints the memory and the most of everything, and says whether memory grows.
+func judgeMemory(samples []*usage) error {
+	if len(samples) < 8 {
+		fmt.Printf("memory is not judged by %d samples\n", len(samples))
+		return nil
+	}
+	most := *samples[0]
+	var pss []int64
+	for _, u := range samples {
+		most.Goroutines, most.Descriptors, most.Processes = max(most.Goroutines, u.Goroutines), max(most.Descriptors, u.Descriptors), max(most.Processes, u.Processes)
+		most.ServerPSS, most.OtherPSS, most.RSS = max(most.ServerPSS, u.ServerPSS), max(most.OtherPSS, u.OtherPSS), max(most.RSS, u.RSS)
+		pss = append(pss, u.ServerPSS+u.OtherPSS)
+	}
+	fmt.Printf("at most:      %v\n", &most)
+	quarter := len(pss) / 4
+	var medians [4]int64
+	for i := range medians {
+		part := slices.Sorted(slices.Values(pss[i*quarter : (i+1)*quarter]))
+		medians[i] = part[len(part)/2]
+	}
+	fmt.Printf("PSS of all, medians of the quarters of %d samples: %.1f, %.1f, %.1f, %.1f MiB\n", len(pss), mib(medians[0]), mib(medians[1]), mib(medians[2]), mib(medians[3]))
+	if limit := int64(flatRatio*float64(medians[1])) + flatMore; medians[3] > limit {
+		return fmt.Errorf("memory grows: its median is %.1f MiB in the last quarter, expected at most %.1f MiB", mib(medians[3]), mib(limit))
+	}
+	return nil
+}

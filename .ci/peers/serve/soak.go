@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// soakFolder is the variable by which this program is told that it is the soak, and where its
+// material is.
+const soakFolder = "SERVE_SOAK"
+
+// soakApart executes this program again, as the soak, in a mount namespace of its own: the
+// disk of its server is small, and full at times. Who is not root is one in a user namespace.
+func soakApart(unwindd, dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), soakFolder+"="+dir, "SERVE_UNWINDD="+unwindd)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if uid := os.Getuid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the soak: %w", err)
+	}
+	return nil
+}
+
+// diskSize is how many bytes the disk of the server has.
+const diskSize = 256 << 20
+
+// soakFlags are the limits of the server: a queue that is full at times, and callers that it
+// does not wait for long.
+var soakFlags = []string{"--workers", "4", "--max-waiting", "24", "--max-idle", "4s", "--max-time", "30s", "--log-level", "debug"}
+
+// A soaking is one that is under way.
+type soaking struct {
+	*server
+	unwindd, dir string
+	inputs       []*input
+	kinds        []*kind
+	harm         harm
+
+	mu       sync.Mutex
+	outcomes map[string]map[string]int // of kinds of requests
+	failures []string
+}
+
+func runSoak(dir string) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	disk, remove, err := shortFolder()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := syscall.Mount("soak", disk, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", diskSize)); err != nil {
+		return fmt.Errorf("a small disk: %w", err)
+	}
+	defer func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }()
+	s := &soaking{unwindd: os.Getenv("SERVE_UNWINDD"), dir: dir, outcomes: map[string]map[string]int{}}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if s.server, err = startServer(s.unwindd, disk, soakFlags...); err != nil {
+		return err
+	}
+	fmt.Printf("\nsoak of %v, %d callers, seed %d\n", *soak, *callers, *seed)
+	err = s.run()
+	ended := s.end()
+	if log, e := os.ReadFile(disk + ".log"); e == nil {
+		_ = os.WriteFile(filepath.Join(dir, "soak.log"), log, 0o600) // for who keeps the folder
+	}
+	return errors.Join(err, ended, s.print())
+}
+
+// run torments the server, and looks at what is left.
+func (s *soaking) run() error {
+	if err := s.putAll(); err != nil {
+		return err
+	}
+	if err := s.wakeAll(); err != nil {
+		return err
+	}
+	before, err := s.settled(nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("at the start: %v\n", before)
+	stop := make(chan struct{})
+	var torments, asking sync.WaitGroup
+	s.torment(&torments, stop)
+	for i := range *callers {
+		asking.Go(func() {
+			c := newCaller(s, rand.New(rand.NewPCG(*seed, uint64(i)))) //nolint:gosec // no secret
+			defer c.close()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					c.turn()
+				}
+			}
+		})
+	}
+	watched := s.watch()
+	time.Sleep(*soak)
+	samples := watched()
+	close(stop)
+	torments.Wait()
+	asking.Wait()
+	if err := s.wakeAll(); err != nil {
+		return err
+	}
+	after, err := s.settled(before)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("at the end:   %v\n", after)
+	grows := judgeMemory(samples)
+	if *soak < longSoak {
+		grows = nil // what workers know of code is found out for longer than a quarter of it
+	}
+	return errors.Join(grows, after.notAbove(before), s.left())
+}
+
+// longSoak is how long a soak is whose memory is judged.
+const longSoak = 5 * time.Minute
+
+// wakeAll has every worker work, so that as many are there at the end as at the start.
+func (s *soaking) wakeAll() error {
+	var wait sync.WaitGroup
+	errs := make([]error, 16)
+	for i := range errs {
+		wait.Go(func() {
+			c := s.client("unix")
+			defer c.CloseIdleConnections()
+			for range 4 {
+				errs[i] = errors.Join(errs[i], ask(s.server, c, s.inputs[i%len(s.inputs)]).err)
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// left says what is left of requests when none is under way.
+func (s *soaking) left() error {
+	var errs []error
+	for _, pid := range s.processes() {
+		for _, name := range nameless(pid, s.server.dir) {
+			errs = append(errs, fmt.Errorf("process %d has %s", pid, name))
+		}
+	}
+	errs = append(errs, filepath.WalkDir(s.server.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Type() == fs.ModeSocket {
+			return err
+		}
+		name, _ := filepath.Rel(s.server.dir, path)
+		if !strings.HasPrefix(name, "state/unwindd/objects/") || strings.HasPrefix(d.Name(), "part-") {
+			errs = append(errs, fmt.Errorf("file %s is left", name))
+		}
+		return nil
+	}))
+	workers, _ := s.workers()
+	folders, err := filepath.Glob(filepath.Join(s.server.dir, "unwindd", "s-*", "w", "*"))
+	if err == nil && len(folders) > len(workers) {
+		err = fmt.Errorf("%d folders of %d workers", len(folders), len(workers))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// note notes how a request ended. One that ended as none may is a failure.
+func (s *soaking) note(kind, outcome string, failure error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outcomes[kind] == nil {
+		s.outcomes[kind] = map[string]int{}
+	}
+	s.outcomes[kind][outcome]++
+	if failure != nil {
+		s.failures = append(s.failures, fmt.Sprintf("%s %s: %v", time.Now().UTC().Format("15:04:05.000"), kind, failure))
+	}
+}
+
+// shown is how many failures are printed.
+const shown = 25
+
+// print prints how requests ended, and what was done to the server. The error says that some
+// ended wrongly.
+func (s *soaking) print() error {
+	total := map[string]int{}
+	for _, of := range s.outcomes {
+		for name, n := range of {
+			total[name] += n
+		}
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range total {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "requests\t%s\t\n", strings.Join(names, "\t"))
+	row := func(kind string, of map[string]int) {
+		fmt.Fprintf(w, "%s\t", kind)
+		for _, name := range names {
+			fmt.Fprintf(w, "%d\t", of[name])
+		}
+		fmt.Fprintln(w)
+	}
+	for _, k := range s.kinds {
+		row(k.name, s.outcomes[k.name])
+	}
+	row("all", total)
+	_ = w.Flush()
+	fmt.Println(s.harm.String())
+	if len(s.failures) == 0 {
+		return nil
+	}
+	text := strings.Join(s.failures[:min(len(s.failures), shown)], "\n")
+	_ = os.WriteFile(filepath.Join(s.dir, "failures"), []byte(strings.Join(s.failures, "\n")), 0o600) // likewise
+	return fmt.Errorf("%d requests ended as none may:\n%s", len(s.failures), text)
+}

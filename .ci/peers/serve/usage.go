@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A stat is what /proc/PID/stat says of a process.
+type stat struct {
+	state  string
+	parent int
+	cpu    time.Duration // of the children that ended, too
+}
+
+// clockTick is the unit of times in /proc/PID/stat on Linux: USER_HZ is 100.
+const clockTick = 10 * time.Millisecond
+
+func statOf(pid int) (s stat, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return s, err
+	}
+	// The name, which is in brackets, may have blanks.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 15 {
+		return s, fmt.Errorf("/proc/%d/stat has %d fields, expected 15 or more", pid, len(fields))
+	}
+	s.state = fields[0]
+	s.parent, _ = strconv.Atoi(fields[1]) // the kernel writes numbers
+	for _, text := range fields[11:15] {
+		n, _ := strconv.ParseInt(text, 10, 64)
+		s.cpu += time.Duration(n) * clockTick
+	}
+	return s, nil
+}
+
+// processes are the server and its descendants, the server first.
+func (s *server) processes() []int {
+	children := map[int][]int{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, err := statOf(pid); err == nil && p.state != "Z" {
+			children[p.parent] = append(children[p.parent], pid)
+		}
+	}
+	list := []int{s.command.Process.Pid}
+	for i := 0; i < len(list); i++ {
+		list = append(list, children[list[i]]...)
+	}
+	return list
+}
+
+// workers are the children of the server, and plugins their children.
+func (s *server) workers() (workers, plugins []int) {
+	for _, pid := range s.processes()[1:] {
+		if p, err := statOf(pid); err == nil && p.parent == s.command.Process.Pid {
+			workers = append(workers, pid)
+		} else if err == nil {
+			plugins = append(plugins, pid)
+		}
+	}
+	return workers, plugins
+}
+
+// A usage is what a server and its descendants have at a moment.
+type usage struct {
+	Goroutines          int // of the server
+	Descriptors         int // likewise
+	Processes           int
+	ServerPSS, OtherPSS int64 // KiB, without pages of files; OtherPSS is of workers and plugins
+	RSS                 int64 // KiB of all, without pages of files
+	CPU                 time.Duration
+	Spool, Queue        float64
+}
+
+func (u *usage) String() string {
+	return fmt.Sprintf("%d goroutines, %d descriptors, %d processes, PSS %.1f MiB and %.1f MiB of workers and plugins, RSS %.1f MiB (without pages of files)",
+		u.Goroutines, u.Descriptors, u.Processes, mib(u.ServerPSS), mib(u.OtherPSS), mib(u.RSS))
+}
+
+func mib(kib int64) float64 { return float64(kib) / 1024 }
+
+// usage asks the server and /proc.
+func (s *server) usage() (*usage, error) {
+	figures, err := s.metrics()
+	if err != nil {
+		return nil, err
+	}
+	u := &usage{
+		Goroutines: int(figures["go_goroutines"]), Spool: figures["unwindd_spool_bytes"], Queue: figures["unwindd_queue_length"],
+	}
+	own := s.command.Process.Pid
+	u.Descriptors = len(descriptors(own))
+	for _, pid := range s.processes() {
+		// A process may end meanwhile.
+		p, err := statOf(pid)
+		if err != nil {
+			continue
+		}
+		u.Processes++
+		u.CPU += p.cpu
+		pss, rss := anonymous(pid)
+		u.RSS += rss
+		if pid == own {
+			u.ServerPSS = pss
+		} else {
+			u.OtherPSS += pss
+		}
+	}
+	return u, nil
+}
+
+// anonymous is the memory of a process that is of no file, in KiB: its share, and all of it.
+func anonymous(pid int) (pss, rss int64) {
+	rollup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return field(rollup, "\nPss_Anon:"), field(status, "\nRssAnon:")
+}
+
+// field is a number of a text of /proc; 0 where it has none.
+func field(text []byte, name string) (n int64) {
+	if _, rest, ok := strings.Cut(string(text), name); ok {
+		_, _ = fmt.Sscan(rest, &n) // what is no number is 0
+	}
+	return n
+}
+
+// descriptors are what a process has open.
+func descriptors(pid int) (list []string) {
+	folder := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join(folder, e.Name())); err == nil {
+			list = append(list, to)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// nameless are the files without a name that a process has open or mapped beneath a folder:
+// what was sent, and what was unpacked.
+func nameless(pid int, folder string) (list []string) {
+	for _, name := range descriptors(pid) {
+		if strings.HasPrefix(name, folder) && strings.HasSuffix(name, "(deleted)") {
+			list = append(list, name)
+		}
+	}
+	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	for line := range strings.Lines(string(maps)) {
+		if _, path, ok := strings.Cut(line, folder); ok && strings.Contains(path, "(deleted)") {
+			list = append(list, "mapped "+folder+strings.TrimSpace(path))
+		}
+	}
+	return list
+}
