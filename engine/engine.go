@@ -63,6 +63,9 @@ type Options struct {
 	Plugins plugin.Options
 	// Sysroot is where paths of a target are looked up; "" is "/".
 	Sysroot string
+	// IsUnseen says that who reads the reports does not see this machine: see
+	// object.Finder. Nothing is looked up beside a target's own file.
+	IsUnseen bool
 	// Exe is the file of the target's main executable; "" finds it.
 	Exe string
 	// DeviceCore is the file with what processors beside the CPU had when the process
@@ -213,8 +216,9 @@ func (e *Engine) Finder(path string) object.Finder {
 		Store:     e.store,
 		Remote:    e.options.Remote,
 		Symbols:   e.options.Symbols,
+		IsUnseen:  e.options.IsUnseen,
 	}
-	if path != "" {
+	if path != "" && !e.options.IsUnseen {
 		f.Folders = []string{filepath.Dir(path)}
 	}
 	return f

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type symbolUse struct {
 	base     uint64      // the address of the object that its addresses count from
 	tried    []object.Attempt
 	problems []string
+	isUnseen bool // see object.Finder
 }
 
 // symbolFile looks for the symbol file of the object, once. It may be called with mu and
@@ -123,6 +125,7 @@ const deletedSuffix = " (deleted)"
 // findSymbolFile opens the symbol file.
 func (o *Object) findSymbolFile(use *symbolUse) {
 	for _, id := range o.symbolIDs() {
+		use.isUnseen = o.finder.IsUnseen
 		tried := o.finder.SymbolFiles(id.DebugFile, id.DebugID, func(at string) bool {
 			return use.try(o.library, at, id.DebugID)
 		})
@@ -140,7 +143,7 @@ func (u *symbolUse) try(l *Library, at, debugID string) (isMore bool) {
 	m, err := breakpad.Identify(at)
 	if err == nil && !m.IsID(debugID) {
 		u.tried = append(u.tried, object.Attempt{
-			Path: at, Reason: fmt.Sprintf("its MODULE record has the identifier %.80q, expected %s", m.ID, debugID), Kind: object.Mismatched,
+			Path: u.called(at), Reason: fmt.Sprintf("its MODULE record has the identifier %.80q, expected %s", m.ID, debugID), Kind: object.Mismatched,
 		})
 		return true
 	}
@@ -151,16 +154,24 @@ func (u *symbolUse) try(l *Library, at, debugID string) (isMore bool) {
 	case err == nil:
 		return false
 	case !errors.Is(err, fs.ErrNotExist):
-		u.tried = append(u.tried, object.Attempt{Path: at, Reason: strings.TrimPrefix(err.Error(), at+": "), Kind: object.Unreadable})
+		u.tried = append(u.tried, object.Attempt{Path: u.called(at), Reason: strings.TrimPrefix(err.Error(), at+": "), Kind: object.Unreadable})
 	}
 	return true
+}
+
+// called is what a symbol file is called: for who does not see this machine by its name.
+func (u *symbolUse) called(file string) string {
+	if u.isUnseen {
+		return filepath.Base(file)
+	}
+	return file
 }
 
 // takeProblems says what the file holds that is not used.
 func (u *symbolUse) takeProblems() {
 	if c := u.file.Counts(); c.FrameData+c.FPO > 0 {
 		u.problems = append(u.problems, fmt.Sprintf(
-			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.file.Path(), c.FrameData+c.FPO))
+			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.called(u.file.Path()), c.FrameData+c.FPO))
 	}
 }
 
@@ -179,10 +190,10 @@ func (u *symbolUse) allProblems() []string {
 			more += len(first) - i
 			break
 		}
-		list = append(list, err.Error())
+		list = append(list, strings.ReplaceAll(err.Error(), u.file.Path(), u.called(u.file.Path())))
 	}
 	if more > 0 {
-		list = append(list, fmt.Sprintf("%s: %d more problems", u.file.Path(), more))
+		list = append(list, fmt.Sprintf("%s: %d more problems", u.called(u.file.Path()), more))
 	}
 	return list
 }

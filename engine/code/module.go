@@ -171,7 +171,7 @@ func (m *Module) Info() Info {
 // debug information.
 func (i *Info) takeSymbols(u *symbolUse) {
 	if u.file != nil {
-		i.DebugInfo, i.DebugFile = DebugInfoFound, u.file.Path()
+		i.DebugInfo, i.DebugFile = DebugInfoFound, u.called(u.file.Path())
 		return
 	}
 	if i.DebugInfo != "" && i.DebugInfo != DebugInfoNone {

@@ -44,7 +44,7 @@ func (f *Finder) FindDebug(o *Object) Found {
 	if len(s.id) > 0 {
 		for _, dir := range f.flat() {
 			for _, file := range f.folder(dir).byID[string(s.id)] {
-				p := hostPlace(file)
+				p := f.placeAs(file, path.Join(DebugDir, filepath.Base(file)))
 				p.guess = true // the object itself may lie there too
 				if found := s.try(p); found != nil {
 					return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
@@ -55,7 +55,11 @@ func (f *Finder) FindDebug(o *Object) Found {
 			return Found{Object: found, Path: found.Path(), Checked: true, Tried: s.tried}
 		}
 	}
-	return Found{Problem: o.Name() + ": no separate debug file" + s.listed(), Tried: s.tried}
+	what := o.Name() + ": no separate debug file"
+	if f.IsUnseen && len(s.id) > 0 {
+		what += fmt.Sprintf(" is here: put it by its build ID, %x", s.id)
+	}
+	return Found{Problem: what + s.listed(f), Tried: s.tried}
 }
 
 // Unused are the files that a search for a separate debug file met and could not
@@ -75,14 +79,14 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	inDebugDirs := func(name string) {
 		list = append(list, f.rootPlace(path.Join(DebugDir, name)))
 		for _, dir := range f.DebugDirs {
-			list = append(list, hostPlace(filepath.Join(dir, name)))
+			list = append(list, f.placeAs(filepath.Join(dir, name), path.Join(DebugDir, name)))
 		}
 	}
 	if id := s.of.buildIDName(); len(id) > 1 {
 		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", id[:1], id[1:]))
 	}
 	named := len(list)
-	for _, file := range s.files() {
+	for _, file := range s.files(f) {
 		dir, name := filepath.Dir(file), s.link
 		if !s.linked {
 			name = filepath.Base(file) + ".debug"
@@ -116,16 +120,16 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 // flatPlaces are where a file of a name may be in flat directories.
 func (f *Finder) flatPlaces(name string) (list []place) {
 	for _, folder := range f.flat() {
-		list = append(list, hostPlace(filepath.Join(folder, name)))
+		list = append(list, f.placeAs(filepath.Join(folder, name), path.Join(DebugDir, name)))
 	}
 	return list
 }
 
 // files are the paths of the object; none where it is in no file.
-func (s *debugSearch) files() []string {
+func (s *debugSearch) files(f *Finder) []string {
 	m := s.of.mapping
 	switch {
-	case m == nil, m.isElsewhere:
+	case m == nil, m.isElsewhere && !f.IsUnseen:
 		return nil
 	case m.resolved == "" || m.resolved == m.path:
 		return []string{m.path}
@@ -143,14 +147,14 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 	if file == "" {
 		return nil
 	}
-	return s.try(hostPlace(file))
+	return s.try(f.placeAs(file, s.of.Name()+".debug"))
 }
 
 // inTarget returns the path in the target of a directory; isIn says whether it
 // lies beneath Sysroot at all, else it is what it was.
 func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 	root := f.root()
-	if root == "/" {
+	if root == "/" || f.IsUnseen {
 		return dir, filepath.IsAbs(dir)
 	}
 	roots := []string{root}
@@ -181,7 +185,7 @@ type debugSearch struct {
 // try opens a file and returns it where it is the object's debug file.
 func (s *debugSearch) try(p place) *Object {
 	for _, t := range s.tried {
-		if t.Path == p.file {
+		if t.Path == p.path() {
 			return nil
 		}
 	}
@@ -195,9 +199,9 @@ func (s *debugSearch) try(p place) *Object {
 		return nil
 	}
 	if s.of.mapping != nil && o.mapping.id.fileID == s.of.mapping.id.fileID {
-		s.tried = append(s.tried, Attempt{p.file, "is the file itself", Absent})
+		s.tried = append(s.tried, Attempt{p.path(), "is the file itself", Absent})
 	} else if a := s.unusable(o); a != nil {
-		a.Path = p.file
+		a.Path = p.path()
 		if p.guess && !o.described() && len(o.Problems()) == 0 {
 			a.Kind = Absent
 		}

@@ -49,6 +49,10 @@ type Finder struct {
 	// Symbols are stores of symbol files and code, Breakpad's and Microsoft's: they are
 	// asked after Remote, and for what has another identifier; nil: there are none.
 	Symbols Remote
+	// IsUnseen says that who reads what is said of files does not see this machine: files
+	// have the paths that they have in the target, and it is not told where they were
+	// looked for. Folders and Exe are not for it.
+	IsUnseen bool
 	// Owner has the files of a target of another machine, and is asked for separate debug
 	// files in the place of this machine's folders; nil: the target is of this machine.
 	Owner Owner
@@ -164,7 +168,22 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 	if len(s.want) > 0 {
 		what += fmt.Sprintf(" with build ID %x", s.want)
 	}
-	return Found{Problem: what + s.listed(), Tried: s.tried}
+	if f.IsUnseen {
+		what = notHere(name, s.want)
+	}
+	return Found{Problem: what + s.listed(f), Tried: s.tried}
+}
+
+// notHere says of a file that is not on this machine what somebody can do who does not see it.
+func notHere(name string, id []byte) string {
+	what := "its file is not here"
+	if name != "" {
+		what = name + ": " + what
+	}
+	if len(id) == 0 {
+		return what + ", and nothing says the build ID by which it could be put"
+	}
+	return fmt.Sprintf("%s: put it by its build ID, %x", what, id)
 }
 
 // HasCode says whether there is a code object at one of the paths that Find looks at
@@ -254,10 +273,24 @@ func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 // rootPlace is a path of the target.
 func (f *Finder) rootPlace(name string) place {
 	root := f.root()
+	p := place{file: root + absolute(name), root: root, name: name}
 	if root == "/" {
-		return hostPlace(absolute(name))
+		p = hostPlace(absolute(name))
 	}
-	return place{file: root + absolute(name), root: root, name: name}
+	if f.IsUnseen {
+		p.as = absolute(name)
+	}
+	return p
+}
+
+// placeAs is a file of this machine that is called as in the target for who does not see
+// this machine.
+func (f *Finder) placeAs(file, as string) place {
+	p := hostPlace(file)
+	if f.IsUnseen {
+		p.as = as
+	}
+	return p
 }
 
 // OpenNamed opens a file by its path in the target, as another file of the target
@@ -268,6 +301,12 @@ func (f *Finder) OpenNamed(name string) (*Object, error) { return f.Store.open(f
 // information names its source files: beneath Sysroot.
 func (f *Finder) MapNamed(name string) (*Mapping, error) {
 	p := f.rootPlace(name)
+	return p.mapFile()
+}
+
+// MapSource maps a source file that FetchSource gave for a path in the target.
+func (f *Finder) MapSource(file, source string) (*Mapping, error) {
+	p := f.placeAs(file, source)
 	return p.mapFile()
 }
 
@@ -301,12 +340,19 @@ func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
 // path of a file that the Finder opened. Beneath Sysroot symbolic links do not
 // lead out of it.
 func (f *Finder) OpenBeside(name string) (*Object, error) {
+	if f.IsUnseen {
+		for _, dir := range f.DebugDirs {
+			if rest, ok := strings.CutPrefix(name, filepath.Clean(dir)+"/"); ok {
+				return f.Store.open(f.placeAs(name, path.Join(DebugDir, rest)), f.Formats)
+			}
+		}
+	}
 	if f.root() != "/" {
 		if inTarget, isIn := f.inTarget(filepath.Dir(name)); isIn {
 			return f.Store.open(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
 		}
 	}
-	if f.Owner != nil { // the path may be one of another machine, and names no file of this one
+	if f.Owner != nil || f.IsUnseen { // the path may be one of another machine, and names no file of this one
 		return f.Store.open(f.rootPlace(name), f.Formats)
 	}
 	return f.Store.open(hostPlace(name), f.Formats)
@@ -423,7 +469,7 @@ func (s *search) fetch(f *Finder, name string) *Object {
 		return nil
 	}
 	s.mustCheck = true
-	return s.try(hostPlace(file))
+	return s.try(f.placeAs(file, name))
 }
 
 // newAttempt is a file that could not be opened.
@@ -452,14 +498,19 @@ func (s *search) found(o *Object, problem string) Found {
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
 }
 
-// listed is the list of what was tried, for the end of a sentence.
-func (s *search) listed() string {
-	if len(s.tried) == 0 {
+// listed is the list of what was tried, for the end of a sentence: what is there and could
+// not be taken, for who does not see this machine.
+func (s *search) listed(f *Finder) string {
+	tried := s.tried
+	if f.IsUnseen {
+		tried = (&Found{Tried: tried}).Unused()
+	}
+	if len(tried) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(": tried ")
-	for i, t := range s.tried {
+	for i, t := range tried {
 		if i > 0 {
 			b.WriteString("; ")
 		}

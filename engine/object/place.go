@@ -2,6 +2,13 @@
 
 package object
 
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
 // A place is a file that may be there, or a code object in one.
 type place struct {
 	file  string // its path on this machine
@@ -15,32 +22,59 @@ type place struct {
 // hostPlace is a path as the user gave it.
 func hostPlace(name string) place { return place{file: name} }
 
-// path is the path of the file, or FILE#NAME.
+// path is the path of the file that it is called by, or FILE#NAME.
 func (p *place) path() string {
+	file := cmp.Or(p.as, p.file)
 	if p.entry == "" {
-		return p.file
+		return file
 	}
-	return p.file + "#" + p.entry
+	return file + "#" + p.entry
 }
 
 // identify gives the identity of the file that is there, by the same way as mapFile.
-func (p *place) identify() (identity, error) {
+func (p *place) identify() (id identity, err error) {
 	if p.root == "" {
-		return identify(p.file)
+		id, err = identify(p.file)
+	} else {
+		id, err = identifyUnder(p.root, p.name, p.file)
 	}
-	return identifyUnder(p.root, p.name, p.file)
+	if err != nil {
+		return id, p.named(err)
+	}
+	return id, nil
 }
 
 func (p *place) mapFile() (*Mapping, error) {
-	if p.as != "" {
-		m, err := mapPath(p.file, false)
-		if err == nil {
-			m.path, m.isElsewhere = p.as, true
-		}
-		return m, err
+	m, err := p.mapHere()
+	if err != nil {
+		return nil, p.named(err)
 	}
+	if p.as != "" {
+		m.path, m.resolved, m.isElsewhere = p.as, "", true
+	}
+	return m, nil
+}
+
+// named is an error of the file by what it is called.
+func (p *place) named(err error) error {
+	if p.as == "" {
+		return err
+	}
+	var ofPath *fs.PathError
+	if errors.As(err, &ofPath) {
+		return &fs.PathError{Op: ofPath.Op, Path: p.as, Err: ofPath.Err}
+	}
+	for _, known := range []error{ErrNotRegular, ErrEmpty} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%s: %w", p.as, known)
+		}
+	}
+	return err
+}
+
+func (p *place) mapHere() (*Mapping, error) {
 	if p.root == "" {
-		return mapPath(p.file, true)
+		return mapPath(p.file, p.as == "")
 	}
 	return mapUnder(p.root, p.name)
 }

@@ -3,6 +3,8 @@
 package object
 
 import (
+	"cmp"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -56,12 +58,26 @@ func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (pa
 		if r == nil {
 			continue
 		}
-		found, more := r.Fetch(RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
+		found, more := f.ask(r, RemoteFile{Kind: kind, BuildID: buildID, Name: name, Source: source})
 		if tried = append(tried, more...); found != "" {
 			return found, tried
 		}
 	}
 	return "", tried
+}
+
+// ask asks a Remote. Which servers it asks, and where it keeps files, concerns this machine.
+func (f *Finder) ask(r Remote, file RemoteFile) (path string, tried []Attempt) {
+	path, tried = r.Fetch(file)
+	if !f.IsUnseen {
+		return path, tried
+	}
+	for _, a := range tried {
+		if a.Kind != Absent {
+			return path, []Attempt{{cmp.Or(file.Name, file.Source, "the file"), "a server that may have it does not give it", a.Kind}}
+		}
+	}
+	return path, nil
 }
 
 // SymbolFiles yields paths of Breakpad symbol files that may be of a build, until yield
@@ -81,7 +97,7 @@ func (f *Finder) SymbolFiles(name, id string, yield func(path string) bool) (tri
 	if f.Symbols == nil {
 		return nil
 	}
-	path, tried := f.Symbols.Fetch(RemoteFile{Kind: RemoteSymbols, Name: name, ID: id})
+	path, tried := f.ask(f.Symbols, RemoteFile{Kind: RemoteSymbols, Name: name, ID: id})
 	if path != "" {
 		yield(path)
 	}
@@ -94,7 +110,7 @@ func (f *Finder) FetchCode(name, id string) (path string, tried []Attempt) {
 	if f.Symbols == nil || !IsPlainName(name) {
 		return "", nil
 	}
-	return f.Symbols.Fetch(RemoteFile{Kind: RemoteCode, Name: name, ID: id})
+	return f.ask(f.Symbols, RemoteFile{Kind: RemoteCode, Name: name, ID: id})
 }
 
 // SymbolFileName is what the Breakpad symbol file is called that was made from a file of
@@ -128,7 +144,7 @@ func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
 		return nil, tried
 	}
 	s := search{store: f.Store, want: buildID, tried: tried}
-	return s.tryAny(hostPlace(file)), s.tried
+	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x.debug", buildID))), s.tried
 }
 
 // FetchSource asks the Remote for a source file of the code object with a build ID, by

@@ -176,10 +176,12 @@ func (s *Files) read(p *Place) *file {
 	}
 	path, tried := s.finder.FetchSource(p.BuildID, p.File)
 	if path != "" {
-		if m, err := object.Map(path); err != nil {
-			tried = append(tried, object.Attempt{Path: path, Reason: err.Error()})
-		} else if err := f.take(m, p.MD5); err != nil {
-			tried = append(tried, object.Attempt{Path: path, Reason: err.Error()})
+		m, err := s.finder.MapSource(path, p.File)
+		if err == nil {
+			err = f.take(m, p.MD5)
+		}
+		if err != nil {
+			tried = append(tried, object.Attempt{Path: p.File, Reason: err.Error()})
 		} else {
 			f.modified, f.err = time.Time{}, nil
 			return f

@@ -161,7 +161,7 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 		debug.SetMemoryLimit(int64(s.Memory / 8 * 7))
 	}
 	w.tools.Options = engine.Options{
-		Plugins: p, Sysroot: s.Sysroot, DebugDirs: s.DebugDirs, MaxUnpacked: s.MaxUnpacked, CacheBytes: s.CacheBytes,
+		Plugins: p, Sysroot: s.Sysroot, IsUnseen: true, DebugDirs: s.DebugDirs, MaxUnpacked: s.MaxUnpacked, CacheBytes: s.CacheBytes,
 		Remote: remote{w, false}, Symbols: remote{w, true},
 	}
 	if w.tools.Engine, err = engine.New(w.tools.Options); err != nil {
