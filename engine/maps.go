@@ -194,7 +194,7 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 // findMapped finds a mapped file. The vDSO is in none: this process has the one of
 // all processes of this machine.
 func (t *Target) findMapped(path string) object.Found {
-	finder := t.engine.Finder(t.Info().Path)
+	finder := t.engine.finderOf(t.State())
 	if path != object.VDSOName {
 		return finder.Find(path, nil, false)
 	}

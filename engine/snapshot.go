@@ -102,7 +102,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	if scoped, ok := t.State().(target.ScopedMemory); ok {
 		state = &scopedRecorder{&c.recorder, scoped}
 	}
-	c.walked = t.engine.shared.Alone(options).NewProcess(state, t.engine.Finder(state.Info().Path))
+	c.walked = t.engine.shared.Alone(options).NewProcess(state, t.engine.finderOf(t.State()))
 	defer c.walked.Close()
 	if err := c.walk(ctx); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (c *collector) explain(ctx context.Context, t *Target, state target.Target)
 	c.mu.Lock()
 	c.mappings = map[uint64]target.Mapping{}
 	c.mu.Unlock()
-	process := t.engine.shared.Alone(t.engine.options.walks()).NewProcess(state, t.engine.Finder(state.Info().Path))
+	process := t.engine.shared.Alone(t.engine.options.walks()).NewProcess(state, t.engine.finderOf(t.State()))
 	defer process.Close()
 	if c.thread = fact.Thread(process); c.thread == nil {
 		return
