@@ -19,7 +19,11 @@ import (
 )
 
 // debuginfodFlags say which servers are asked for files that are not on this machine.
-type debuginfodFlags struct{ servers []string }
+type debuginfodFlags struct {
+	servers []string
+	// isBounded says that whoever asks bounds the files of each target itself.
+	isBounded bool
+}
 
 func (f *debuginfodFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.servers, "debuginfod", nil,
@@ -49,6 +53,9 @@ func (f *debuginfodFlags) remote(log func(text string)) (remote object.Remote, e
 		return nil, func() {}, nil
 	}
 	o.Log = log
+	if f.isBounded {
+		o.MaxFiles = -1
+	}
 	if isProgressShown() {
 		o.Progress = (&downloads{}).show
 	}

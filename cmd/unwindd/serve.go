@@ -126,7 +126,7 @@ same names; flags count more.`,
 	flags.IntVar(&f.limits.Waiting, "max-waiting", d.Waiting, "let `N` requests wait; more are told to come again")
 	flags.IntVar(&f.limits.PerUser, "max-waiting-each", d.PerUser, "let `N` requests of one caller wait")
 	flags.IntVar(&f.limits.Frames, "max-frames", d.Frames, "keep at most `N` frames of a stack, whatever a request asks for")
-	flags.DurationVar(&f.limits.Time, "max-time", d.Time, "a request may take `DURATION`")
+	flags.DurationVar(&f.limits.Time, "max-time", d.Time, "a request may be worked on for `DURATION`")
 	flags.DurationVar(&f.limits.Idle, "max-idle", d.Idle, "a caller may send, or take, nothing for `DURATION`")
 	for _, size := range []struct {
 		to          *byteSize
@@ -266,6 +266,7 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 		return o, nil, err
 	}
 	log := func(text string) { o.Log.Debug(text) }
+	f.debuginfodFlags.isBounded, f.symbolFlags.isBounded = true, true // by requests
 	remote, disconnect, err := f.remote(log)
 	if err != nil {
 		return o, nil, err

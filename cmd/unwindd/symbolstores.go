@@ -25,6 +25,8 @@ type symbolFlags struct {
 	// names, where it is not nil, is whether names are looked for at all: false and true are
 	// no stores then.
 	names *bool
+	// isBounded is that of debuginfodFlags.
+	isBounded bool
 }
 
 func (f *symbolFlags) add(flags *pflag.FlagSet) {
@@ -63,6 +65,9 @@ func (f *symbolFlags) client(log func(text string)) (client object.Remote, end f
 	}
 	o := download.Options{
 		Timeout: download.DefaultTimeout, Retries: download.DefaultRetries, Cache: symbolstore.CacheDir(os.Getenv), Log: log,
+	}
+	if f.isBounded {
+		o.MaxFiles = -1
 	}
 	if isProgressShown() {
 		o.Progress = (&downloads{}).show

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -157,6 +158,50 @@ func (c *Cache) miss(name Name) {
 		if err == nil {
 			_ = f.Close()
 		}
+	}
+}
+
+// forget takes away that no server has a file.
+func (c *Cache) forget(name Name) {
+	for _, n := range name.Names {
+		at := filepath.Join(c.Dir, name.Dir, n)
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			_ = os.Remove(at)
+		}
+	}
+	_ = os.Remove(filepath.Join(c.Dir, name.Dir)) // which fails where it has anything in it
+}
+
+// maxMisses is how many files a Client remembers at a time that no server has.
+const maxMisses = 10_000
+
+// misses are what a Client has noted in its cache that no server has, the oldest first. A
+// Client may live for long, and is asked for what strangers name: what it notes is bounded,
+// and does not stay when it is too old to be of use.
+type misses struct {
+	mu   sync.Mutex
+	list []miss
+}
+
+type miss struct {
+	name Name
+	at   time.Time
+}
+
+// add adds one that was noted, and takes away what is too old or too much.
+func (m *misses) add(c *Cache, name Name) {
+	now, age := time.Now(), c.missAge()
+	m.mu.Lock()
+	m.list = append(m.list, miss{name, now})
+	old := 0
+	for old < len(m.list)-1 && (len(m.list)-old > maxMisses || now.Sub(m.list[old].at) > age) {
+		old++
+	}
+	gone := m.list[:old]
+	m.list = m.list[old:]
+	m.mu.Unlock()
+	for i := range gone {
+		c.forget(gone[i].name)
 	}
 }
 

@@ -34,3 +34,61 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestMissesAreBounded says that a client that lives for long keeps a bounded number of what
+// no server has, and nothing that is too old to be of use.
+func TestMissesAreBounded(t *testing.T) {
+	c := Cache{Dir: t.TempDir()}
+	var m misses
+	note := func(i int) Name {
+		n := Name{Dir: fmt.Sprintf("%08x", i), Names: []string{"debuginfo"}}
+		c.miss(n)
+		m.add(&c, n)
+		return n
+	}
+	count := func() int {
+		list, err := filepath.Glob(filepath.Join(c.Dir, "*", "debuginfo"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	for i := range maxMisses + 100 {
+		note(i)
+	}
+	if n := count(); n != maxMisses || len(m.list) != maxMisses {
+		t.Errorf("%d files, %d in memory, expected %d", n, len(m.list), maxMisses)
+	}
+	// One that another client has got meanwhile is no miss any more.
+	got := filepath.Join(c.Dir, m.list[0].name.Path())
+	if err := os.WriteFile(got, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.list {
+		m.list[i].at = m.list[i].at.Add(-2 * missAge.usual)
+	}
+	note(1 << 20)
+	if n := count(); n != 2 || len(m.list) != 1 {
+		t.Errorf("%d files, %d in memory, expected that which was got, and the last one", n, len(m.list))
+	}
+	if b, err := os.ReadFile(got); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestFilesAreBounded says that servers are asked for a bounded number of files, unless
+// whoever asks bounds them.
+func TestFilesAreBounded(t *testing.T) {
+	for most, want := range map[int]int{0: DefaultMaxFiles, 3: 3, -1: 2 * DefaultMaxFiles} {
+		c := New(Protocol{}, Options{MaxFiles: most})
+		asked := 0
+		for range 2 * DefaultMaxFiles {
+			if c.mayAsk() == nil {
+				asked++
+			}
+		}
+		if asked != want {
+			t.Errorf("MaxFiles %d: %d were asked for, expected %d", most, asked, want)
+		}
+	}
+}

@@ -28,6 +28,9 @@ type Options struct {
 	MaxTime time.Duration
 	// MaxSize is the size of the largest file, in bytes; 0 is DefaultMaxSize.
 	MaxSize int64
+	// MaxFiles is how many files servers are asked for as long as the Client lives; 0 is
+	// DefaultMaxFiles. Below 0 it is for who asks to bound each of its own tasks.
+	MaxFiles int
 	// Retries is how often a server is asked again whose answer did not come.
 	Retries int
 	// Headers are sent with every request to a server, but not where it redirects to
@@ -47,6 +50,10 @@ const (
 	DefaultRetries = 2
 	DefaultMaxSize = 16 << 30 // bytes
 )
+
+// DefaultMaxFiles bounds the files that servers are asked for. What is asked comes from
+// cores and debug information, which may be made to name any number.
+const DefaultMaxFiles = 20_000
 
 // A Transfer is a file on its way.
 type Transfer struct {
@@ -95,6 +102,7 @@ type Client struct {
 	mu       sync.Mutex
 	underway map[string]*query // by their paths in the cache
 	asked    int
+	missed   misses
 
 	hits, misses atomic.Uint64 // of the cache
 }
@@ -115,10 +123,6 @@ type query struct {
 	tried []object.Attempt
 }
 
-// maxQueries bounds the files that a Client asks servers for. What is asked comes from
-// cores and debug information, which may be made to name any number.
-const maxQueries = 20000
-
 // silence is how long a server is not asked that did not answer. A target has a hundred
 // modules, and each would wait for it.
 const silence = 10 * time.Minute
@@ -127,6 +131,9 @@ const silence = 10 * time.Minute
 func New(p Protocol, o Options) *Client {
 	if o.MaxSize <= 0 {
 		o.MaxSize = DefaultMaxSize
+	}
+	if o.MaxFiles == 0 {
+		o.MaxFiles = DefaultMaxFiles
 	}
 	c := &Client{
 		options: o, protocol: p, http: newHTTP(&o), underway: map[string]*query{},
@@ -216,9 +223,10 @@ func (c *Client) prepare() error {
 func (c *Client) mayAsk() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked++; c.asked > maxQueries {
-		return fmt.Errorf("not asked for: %d files were asked for already", maxQueries)
+	if c.options.MaxFiles > 0 && c.asked >= c.options.MaxFiles {
+		return fmt.Errorf("not asked for: %d files were asked for already", c.options.MaxFiles)
 	}
+	c.asked++
 	return nil
 }
 
@@ -247,6 +255,7 @@ func (c *Client) ask(f object.RemoteFile, name Name) (path string, tried []objec
 	}
 	if absent == len(c.servers) {
 		c.cache.miss(name)
+		c.missed.add(&c.cache, name)
 	}
 	return "", tried
 }

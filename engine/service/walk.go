@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -70,6 +72,10 @@ func (s *Server) walkJob(o *pb.WalkOptions) (*job.Job, error) {
 // errGone says that questions are not answered any more.
 var errGone = errors.New("the caller is gone")
 
+// leastBytes is how much of a file has to come in the time that a caller may send nothing,
+// for it not to count as nothing.
+const leastBytes = 64 << 10
+
 // maxQuestions is how many questions of a walk are not answered at a time.
 const maxQuestions = 32
 
@@ -84,6 +90,7 @@ type walk struct {
 	places chan struct{} // for questions
 
 	sending sync.Mutex
+	came    atomic.Int64 // bytes of parts of files; an answer that is whole counts as leastBytes
 
 	mu      sync.Mutex
 	sent    int64 // bytes by the caller
@@ -94,9 +101,9 @@ type walk struct {
 
 // An asked question is one that the caller has to answer.
 type asked struct {
-	answer *pb.Answer // the last part
-	file   *walkFile  // that comes; nil: no file was asked for
-	more   chan struct{}
+	answer *pb.Answer    // the last part
+	file   *walkFile     // that comes; nil: no file was asked for
+	more   chan int64    // bytes of it that came
 	done   chan struct{} // closed once answer is there
 }
 
@@ -216,10 +223,7 @@ func (w *walk) take(a *pb.Answer) error {
 			return err
 		}
 		if part.File.Data = nil; !part.File.GetEnded() {
-			select {
-			case q.more <- struct{}{}:
-			default: // it is known already that more comes
-			}
+			w.came.Add(size)
 			return nil
 		}
 	}
@@ -227,6 +231,7 @@ func (w *walk) take(a *pb.Answer) error {
 	delete(w.waiting, a.GetNumber())
 	w.mu.Unlock()
 	q.answer = a
+	w.came.Add(leastBytes)
 	close(q.done)
 	return nil
 }
@@ -283,7 +288,7 @@ func (w *walk) known(q *pb.FileQuestion) string {
 
 // askCaller asks the caller.
 func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
-	waits := &asked{more: make(chan struct{}, 1), done: make(chan struct{})}
+	waits := &asked{done: make(chan struct{})}
 	if about := q.GetFile(); about != nil {
 		part, err := w.server.store.Create()
 		if err != nil {
@@ -312,29 +317,34 @@ func (w *walk) askCaller(q *pb.Question) (*pb.Answer, string, error) {
 	if err := w.send(&pb.WalkResponse{Part: &pb.WalkResponse_Question{Question: q}}); err != nil {
 		return nil, "", err
 	}
+	if err := w.await(waits.done); err != nil {
+		return nil, "", err
+	}
+	if waits.file != nil && waits.answer.GetFile() != nil {
+		return waits.answer, waits.file.Name(), nil
+	}
+	return waits.answer, "", nil
+}
+
+// await waits for an answer. A caller who answers nothing for long, whatever was asked, ends
+// the walk: no worker is kept waiting by somebody who sends a byte now and then.
+func (w *walk) await(done chan struct{}) error {
+	idle := w.server.now().Idle
+	silent := time.NewTimer(idle)
+	defer silent.Stop()
 	for {
-		_, err := inTime(w.server.now().Idle, func() (struct{}, error) {
-			select {
-			case <-waits.more:
-			case <-waits.done:
-			case <-w.ctx.Done():
-				return struct{}{}, errGone
-			}
-			return struct{}{}, nil
-		})
-		if err != nil {
-			if errors.Is(err, errSilent) {
-				w.end(errSilent)
-			}
-			return nil, "", err
-		}
+		came := w.came.Load()
 		select {
-		case <-waits.done:
-			if waits.file != nil && waits.answer.GetFile() != nil {
-				return waits.answer, waits.file.Name(), nil
+		case <-done:
+			return nil
+		case <-w.ctx.Done():
+			return errGone
+		case <-silent.C:
+			if w.came.Load()-came < leastBytes {
+				w.end(errSilent)
+				return errSilent
 			}
-			return waits.answer, "", nil
-		default:
+			silent.Reset(idle)
 		}
 	}
 }

@@ -223,25 +223,51 @@ func (p *Pool) do(ctx context.Context, w *process, j *job.Job, in *os.File, name
 	if f != nil {
 		return job.Outcome{}, f
 	}
-	most := time.Duration(p.time.Load())
-	limit := time.NewTimer(most)
-	defer limit.Stop()
-	select {
-	case d := <-w.done:
-		return p.finish(w, &d, copied())
-	case <-w.ended:
-		_ = copied() // what there is of a report is not the report
-		reason := w.died().Error()
-		p.tell(w, Died, reason)
-		return job.Outcome{}, &Failure{Crashed, "the process that read it died: " + reason}
-	case <-ctx.Done():
-		f = &Failure{Canceled, context.Cause(ctx).Error()}
-	case <-limit.C:
-		f = &Failure{TimedOut, fmt.Sprintf("it took longer than %v", most)}
+	work := p.newWork(w)
+	defer work.limit.Stop()
+	for f == nil {
+		select {
+		case d := <-w.done:
+			return p.finish(w, &d, copied())
+		case <-w.ended:
+			_ = copied() // what there is of a report is not the report
+			reason := w.died().Error()
+			p.tell(w, Died, reason)
+			return job.Outcome{}, &Failure{Crashed, "the process that read it died: " + reason}
+		case <-ctx.Done():
+			f = &Failure{Canceled, context.Cause(ctx).Error()}
+		case <-work.limit.C:
+			f = work.over()
+		}
 	}
 	p.stop(w, number, f.Detail)
 	_ = copied() // likewise
 	return job.Outcome{}, f
+}
+
+// A work is the time that a worker has for a run. The time in which it waits for whoever
+// asked for the run is not of the worker's work.
+type work struct {
+	process *process
+	most    time.Duration
+	began   time.Time
+	waited  time.Duration // by the process, before
+	limit   *time.Timer   // at which the work may be over
+}
+
+func (p *Pool) newWork(w *process) *work {
+	most := time.Duration(p.time.Load())
+	return &work{w, most, time.Now(), w.waits.total(), time.NewTimer(most)}
+}
+
+// over is the failure of a work that took too long; nil: there is time left.
+func (w *work) over() *Failure {
+	left := w.most - time.Since(w.began) + w.process.waits.total() - w.waited
+	if left <= 0 {
+		return &Failure{TimedOut, fmt.Sprintf("it took longer than %v", w.most)}
+	}
+	w.limit.Reset(left)
+	return nil
 }
 
 // begin sends a run. What the worker writes is copied to out, and copied waits until that
@@ -256,6 +282,7 @@ func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Wr
 		return 0, nil, &Failure{Crashed, err.Error()}
 	}
 	w.number++
+	w.fetches.Store(0)
 	err = w.conn.send(toWorker{Run: &run{w.number, name, *j}}, in, writes)
 	_ = writes.Close()
 	if err != nil {

@@ -19,9 +19,44 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 )
+
+// A waits counts the time in which a worker has asked something that is not answered yet.
+type waits struct {
+	mu    sync.Mutex
+	open  int // questions
+	since time.Time
+	took  time.Duration // up to since
+}
+
+func (w *waits) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open++; w.open == 1 {
+		w.since = time.Now()
+	}
+}
+
+func (w *waits) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open--; w.open == 0 {
+		w.took += time.Since(w.since)
+	}
+}
+
+// total is how long all waits were up to now.
+func (w *waits) total() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open == 0 {
+		return w.took
+	}
+	return w.took + time.Since(w.since)
+}
 
 // A process is a worker, as the server sees it.
 type process struct {
@@ -34,6 +69,8 @@ type process struct {
 	number  uint64                // of the last run
 	asker   atomic.Pointer[Asker] // of the run that is under way; nil: it asks nothing
 	request string                // that it has
+	waits   waits                 // for whoever asked for the run
+	fetches atomic.Int64          // of the run
 
 	killing      sync.Once
 	isKilledHere atomic.Bool // as it started
@@ -163,7 +200,10 @@ func (w *process) fetch(f *fetch) {
 	if f.IsSymbols {
 		which = 1
 	}
-	if r := w.remotes[which]; r != nil {
+	switch r := w.remotes[which]; {
+	case w.fetches.Add(1) > maxFetches:
+		answer.Tried = []object.Attempt{{Reason: fmt.Sprintf("not asked for: %d files were asked for already", maxFetches), Kind: object.Unreadable}}
+	case r != nil:
 		answer.Path, answer.Tried = r.Fetch(f.File)
 	}
 	if w.conn.send(toWorker{Fetched: &answer}) != nil {
@@ -173,8 +213,14 @@ func (w *process) fetch(f *fetch) {
 	}
 }
 
+// maxFetches bounds the files that a request has looked for: what it names comes from what
+// was sent, which may be made to name any number.
+const maxFetches = download.DefaultMaxFiles
+
 // answer has a question of the run that is under way answered.
 func (w *process) answer(q *question) {
+	w.waits.begin()
+	defer w.waits.end()
 	a := answer{Number: q.Number, Failure: "nobody answers"}
 	if asker := w.asker.Load(); asker != nil {
 		b, path, err := (*asker)(q.Proto)
