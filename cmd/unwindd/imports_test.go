@@ -27,6 +27,7 @@ var floors = []string{
 	"engine/service/job",       // what is asked of an engine in one go
 	"engine/service/remote",    // targets of other machines
 	"engine/service/objects",   // files that were put
+	"engine/service/bounded",   // how folders of files are bounded
 	"engine/service/servicepb", // what goes over the wire
 	"engine/verify",            // a vendor's plugin as it will be used
 	"engine/report",

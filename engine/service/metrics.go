@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/bounded"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/worker"
 )
@@ -66,7 +67,14 @@ func newMetrics(s *Server) *metrics {
 	})
 	gauge("queue_length", "Requests that wait for a worker.", func() float64 { return float64(s.queue.length()) })
 	gauge("spool_bytes", "Bytes on disk of requests and reports that are under way.", func() float64 { return float64(s.budget.used.Load()) })
-	gauge("objects_bytes", "Bytes of the code objects that are kept.", func() float64 { return float64(s.store.Bytes()) })
+	kept := func(name, what string, amount func() bounded.Amount) {
+		gauge(name+"_bytes", "Bytes of the "+what+" that are kept.", func() float64 { return float64(amount().Bytes) })
+		gauge(name, "How many "+what+" are kept.", func() float64 { return float64(amount().Files) })
+	}
+	kept("objects", "code objects", s.store.Amount)
+	if s.reports != nil {
+		kept("reports", "reports", s.reports.Amount)
+	}
 	m.registry.MustRegister(m.seconds, m.waits, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -6,7 +6,6 @@
 package objects
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/bounded"
 )
 
 // Files of an object. A file has both parts where it has code and debug information.
@@ -43,8 +42,8 @@ type Store struct {
 	dir      string
 	maxBytes int64
 
-	mu    sync.Mutex
-	bytes int64 // about how many it has
+	mu  sync.Mutex
+	has bounded.Amount // about
 }
 
 // Open opens the store in a folder, which is made where it is not there. maxBytes is how
@@ -70,11 +69,11 @@ func (s *Store) Resize(maxBytes int64) {
 // Dir is the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Bytes is about how many bytes the store has.
-func (s *Store) Bytes() int64 {
+// Amount is about how many files and bytes the store has.
+func (s *Store) Amount() bounded.Amount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.bytes
+	return s.has
 }
 
 // folder is where the files of a build ID are; "" where that is none.
@@ -201,19 +200,12 @@ func (p *Part) Keep(id []byte, kinds ...string) error {
 			return err
 		}
 	}
-	p.store.bytes += info.Size()
+	p.store.has = p.store.has.Plus(bounded.Amount{Files: 1, Bytes: info.Size()})
 	return nil
 }
 
 // Close closes the file, and takes its first name from it.
 func (p *Part) Close() error { return errors.Join(p.File.Close(), os.Remove(p.Name())) }
-
-// An entry is a file of the store, which may have two names.
-type entry struct {
-	paths []string
-	size  int64
-	used  time.Time
-}
 
 // evict removes what was not used for the longest time, until there is room for more
 // bytes. An error says that there is none.
@@ -221,34 +213,24 @@ func (s *Store) evict(more int64) error {
 	if more > s.maxBytes {
 		return fmt.Errorf("a file of %d bytes, expected at most %d", more, s.maxBytes)
 	}
-	if s.bytes > 0 && s.bytes+more <= s.maxBytes {
+	added, most := bounded.Amount{Files: 1, Bytes: more}, bounded.Amount{Bytes: s.maxBytes}
+	if s.has.Bytes > 0 && s.has.Plus(added).IsIn(most) {
 		return nil
 	}
 	list, err := s.list()
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		if s.bytes+more <= s.maxBytes {
-			break
-		}
-		isGone := true
-		for _, path := range e.paths {
-			isGone = os.Remove(path) == nil && isGone
-			_ = os.Remove(filepath.Dir(path)) // where nothing else is in it
-		}
-		if isGone {
-			s.bytes -= e.size
-		}
+	s.has, _ = bounded.Evict(list, added, most) // what cannot be removed stays
+	for _, f := range list {
+		_ = os.Remove(filepath.Dir(f.Paths[0])) // which fails where it has anything in it
 	}
 	return nil
 }
 
-// list lists the files, the one first that was not used for the longest time, and counts
-// their bytes.
-func (s *Store) list() (list []*entry, err error) {
-	s.bytes = 0
-	known := map[uint64]*entry{} // by inode
+// list lists the files, each once, and removes those that are not whole.
+func (s *Store) list() (list []*bounded.File, err error) {
+	known := map[uint64]*bounded.File{} // by inode
 	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return skipAbsent(err)
@@ -265,17 +247,15 @@ func (s *Store) list() (list []*entry, err error) {
 		if !ok {
 			return nil
 		}
-		e := known[st.Ino]
-		if e == nil {
-			e = &entry{size: info.Size(), used: usedAt(filepath.Dir(path))}
-			known[st.Ino] = e
-			list = append(list, e)
-			s.bytes += e.size
+		f := known[st.Ino]
+		if f == nil {
+			f = &bounded.File{Size: info.Size(), Used: usedAt(filepath.Dir(path))}
+			known[st.Ino] = f
+			list = append(list, f)
 		}
-		e.paths = append(e.paths, path)
+		f.Paths = append(f.Paths, path)
 		return nil
 	})
-	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(a.used.Compare(b.used), strings.Compare(a.paths[0], b.paths[0])) })
 	return list, err
 }
 

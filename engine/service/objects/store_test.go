@@ -61,7 +61,7 @@ func TestTheOldestGoesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := again.Bytes(); n != 800 {
+	if n := again.Amount().Bytes; n != 800 {
 		t.Errorf("%d bytes, expected 800: two names of one file take no room twice", n)
 	}
 	if again.Find([]byte{2, 2}, DebugInfo) == "" {

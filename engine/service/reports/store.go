@@ -7,7 +7,6 @@ package reports
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -16,10 +15,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/service/bounded"
 )
 
 // A Store is a folder of reports. It may be used concurrently.
@@ -28,7 +28,8 @@ type Store struct {
 	maxBytes int64
 	maxCount int
 
-	mu sync.Mutex
+	mu  sync.Mutex
+	has bounded.Amount
 }
 
 // Open opens the store in a folder, which is made where it is not there. maxBytes and
@@ -40,7 +41,7 @@ func Open(dir string, maxBytes int64, maxCount int) (*Store, error) {
 	s := &Store{dir: dir, maxBytes: maxBytes, maxCount: maxCount}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, s.evict(0, 0)
+	return s, s.evict(bounded.Amount{})
 }
 
 // Head is what is known of a report. It stands before it in its file, on a line of JSON.
@@ -91,11 +92,16 @@ func (s *Store) Keep(h Head, content io.Reader) (id string, size int64, err erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.evict(size+int64(len(line))+1, 1); err != nil {
+	added := bounded.Amount{Files: 1, Bytes: size + int64(len(line)) + 1}
+	if err := s.evict(added); err != nil {
 		return "", 0, err
 	}
 	id = rand.Text()
-	return id, size, os.Rename(part.Name(), filepath.Join(s.dir, id))
+	if err := os.Rename(part.Name(), filepath.Join(s.dir, id)); err != nil {
+		return "", 0, err
+	}
+	s.has = s.has.Plus(added)
+	return id, size, nil
 }
 
 // IsID says whether a text may be the ID of a report: characters of base 32, of 128 bits
@@ -141,7 +147,24 @@ func (s *Store) Remove(id string) error {
 	if !IsID(id) {
 		return ErrNone
 	}
-	return absent(os.Remove(filepath.Join(s.dir, id)))
+	path := filepath.Join(s.dir, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err == nil {
+		s.has = s.has.Minus(bounded.Amount{Files: 1, Bytes: info.Size()})
+	}
+	return absent(err)
+}
+
+// Amount is how many reports are kept, and their bytes.
+func (s *Store) Amount() bounded.Amount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has
 }
 
 func absent(err error) error {
@@ -152,38 +175,25 @@ func absent(err error) error {
 }
 
 // evict removes the oldest reports until there is room for more.
-func (s *Store) evict(bytes int64, count int) error {
+func (s *Store) evict(more bounded.Amount) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
 	}
-	var list []fs.FileInfo
+	var list []*bounded.File
 	for _, e := range entries {
+		path := filepath.Join(s.dir, e.Name())
 		info, err := e.Info()
 		switch {
 		case err != nil: // it is not there any more
 		case strings.HasPrefix(e.Name(), partPrefix):
 			if time.Since(info.ModTime()) > maxPartAge {
-				_ = os.Remove(filepath.Join(s.dir, e.Name()))
+				_ = os.Remove(path)
 			}
 		case IsID(e.Name()):
-			list = append(list, info)
-			bytes += info.Size()
-			count++
+			list = append(list, &bounded.File{Paths: []string{path}, Size: info.Size(), Used: info.ModTime()})
 		}
 	}
-	slices.SortFunc(list, func(a, b fs.FileInfo) int {
-		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
-	})
-	for _, info := range list {
-		if bytes <= s.maxBytes && count <= s.maxCount {
-			break
-		}
-		if err := os.Remove(filepath.Join(s.dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		bytes -= info.Size()
-		count--
-	}
-	return nil
+	s.has, err = bounded.Evict(list, more, bounded.Amount{Files: int64(s.maxCount), Bytes: s.maxBytes})
+	return err
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/unpack"
 )
 
 const (
@@ -104,22 +104,11 @@ func spill(source *payload) (*object.Mapping, error) {
 	return m, problem
 }
 
-// unnamedFile makes a temporary file without a name, so that nothing is left
-// behind however this process ends, and gives a path that opens it.
+// unnamedFile makes a temporary file without a name, and gives a path that opens it.
 func unnamedFile() (*os.File, string, error) {
-	fd, err := unix.Open(os.TempDir(), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
-	var file *os.File
-	if err == nil {
-		file = os.NewFile(uintptr(fd), "unnamed")
-	} else {
-		// A file system without such files: it loses the name at once.
-		if file, err = os.CreateTemp("", "unwindd-perfdata-*"); err != nil {
-			return nil, "", err
-		}
-		if err := os.Remove(file.Name()); err != nil {
-			file.Close()
-			return nil, "", err
-		}
+	file, err := unpack.Nameless(os.TempDir())
+	if err != nil {
+		return nil, "", err
 	}
 	path := fmt.Sprintf("/proc/self/fd/%d", file.Fd())
 	if _, err := os.Stat(path); err != nil {
