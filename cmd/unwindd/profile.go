@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/unwindd/unwindd/engine"
@@ -85,15 +86,13 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 	f.symbolFlags.names = &f.names
 	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
-	flags.IntVar(&f.job.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
-	flags.StringArrayVar(&f.job.Events, "event", nil, "only the samples of `EVENT`; may be repeated")
+	addProfileFlags(flags, &f.job)
 	flags.StringVar(&f.kallsyms, "kallsyms", "", "name the kernel's code by `FILE`, a copy of /proc/kallsyms")
 	flags.Var(rootsValue(f.roots), "root", "look up the files of a process, and of those that it forks, under a directory: `PID=DIR`; may be repeated")
 	flags.StringArrayVar(&f.gpu, "gpu", nil, "join the samples of accelerators in `FILE`, of rocprofv3, unitrace, iaprof, or lines of JSON; may be repeated")
 	flags.Var(flags.Lookup("gpu").Value, "gpu-samples", "the same as --gpu `FILE`")
 	flags.StringArrayVar(&f.objects, "objects", nil, "look for code of accelerators in `FILE`, too, a code object or what has some inside; may be repeated")
 	flags.DurationVar(&f.window, "join-window", job.DefaultJoinWindow, "where no probe sampled a launch, take the thread's nearest sample within `DURATION`, marked as near; 0: none")
-	flags.StringArrayVar(&f.job.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 	flags.StringVar(&f.program, "disassembler", "", "with --annotate, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
 	flags.StringVar(&f.otlp, "otlp", "", "send the profile to the OpenTelemetry collector at `URL`, as grpc://HOST:4317 or http://HOST:4318")
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
@@ -101,6 +100,13 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// addProfileFlags adds the flags that say what is asked of a recording.
+func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
+	flags.IntVar(&j.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.StringArrayVar(&j.Events, "event", nil, "only the samples of `EVENT`; may be repeated")
+	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
 
 func (f *profileFlags) run(cmd *cobra.Command, path string) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
@@ -70,25 +71,30 @@ of a wave do in each frame.`,
 	f.targetFlags.add(flags)
 	f.coreFlags.add(flags)
 	f.inputFlags.add(flags)
-	flags.StringVar(&f.job.Thread, "thread", "", "only the thread `ID`")
-	flags.BoolVar(&f.job.Crashed, "crashed", false, "only the threads that crashed")
-	flags.IntVar(&f.job.Top, "top", 0, "print only the `N` innermost frames of a stack")
-	flags.BoolVar(&f.job.Registers, "registers", false, "print the registers of every frame")
-	flags.BoolVar(&f.job.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
-	flags.BoolVar(&f.job.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
-	flags.IntVar(&f.job.Lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
-	flags.BoolVar(&f.job.Locals, "locals", false, "print the variables of every frame")
-	flags.StringArrayVar(&f.job.Globals, "globals", nil, "print the variable `NAME` of the target")
-	addLimits(flags, &f.job.Limits)
-	flags.IntVar(&f.job.Source, "source", 0, "print `N` lines of source around the line of every frame")
-	flags.IntVar(&f.job.Code, "code", 0, "print `N` instructions around the PC of every frame")
+	addStackFlags(flags, &f.job)
 	flags.StringVar(&f.program, "disassembler", "", "with --code, take the text of accelerators' instructions from the llvm-mc or llvm-objdump at `PATH`")
-	flags.IntVar(&f.job.MaxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
-	flags.BoolVar(&f.job.NoInlines, "no-inlines", false, "leave out inlined calls")
-	flags.BoolVar(&f.job.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
-	flags.BoolVar(&f.job.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.StackFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// addStackFlags adds the flags that say what is asked of a target.
+func addStackFlags(flags *pflag.FlagSet, j *job.Stack) {
+	flags.StringVar(&j.Thread, "thread", "", "only the thread `ID`")
+	flags.BoolVar(&j.Crashed, "crashed", false, "only the threads that crashed")
+	flags.IntVar(&j.Top, "top", 0, "print only the `N` innermost frames of a stack")
+	flags.BoolVar(&j.Registers, "registers", false, "print the registers of every frame")
+	flags.BoolVar(&j.Goroutines, "goroutines", false, "print the goroutines of Go programs too")
+	flags.BoolVar(&j.Lanes, "lanes", false, "print what the lanes of waves do in every frame")
+	flags.IntVar(&j.Lane, "lane", -1, "print the stack of lane `N` of every wave that has it")
+	flags.BoolVar(&j.Locals, "locals", false, "print the variables of every frame")
+	flags.StringArrayVar(&j.Globals, "globals", nil, "print the variable `NAME` of the target")
+	addLimits(flags, &j.Limits)
+	flags.IntVar(&j.Source, "source", 0, "print `N` lines of source around the line of every frame")
+	flags.IntVar(&j.Code, "code", 0, "print `N` instructions around the PC of every frame")
+	flags.IntVar(&j.MaxFrames, "max-frames", engine.DefaultMaxFrames, "keep at most the `N` innermost frames of a stack, and the 64 outermost ones; 0: all")
+	flags.BoolVar(&j.NoInlines, "no-inlines", false, "leave out inlined calls")
+	flags.BoolVar(&j.NoFold, "no-fold", false, "print equal stacks one by one, and every frame of a recursion")
+	flags.BoolVar(&j.Signature, "signature", false, "print the signature of the crash: by what crashes are grouped")
 }
 
 // checkFlags refuses flags that have no meaning, before anything is walked.
