@@ -103,7 +103,6 @@ type walk struct {
 type asked struct {
 	answer *pb.Answer    // the last part
 	file   *walkFile     // that comes; nil: no file was asked for
-	more   chan int64    // bytes of it that came
 	done   chan struct{} // closed once answer is there
 }
 
