@@ -21,6 +21,7 @@ var floors = []string{
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them
+	"engine/service/fleet",     // what other machines do
 	"engine/service/objects",   // what is kept of code
 	"engine/service/worker",    // processes that do it
 	"engine/service/client",    // what a command asks of a server

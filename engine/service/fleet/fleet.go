@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet spreads requests about stacks over many machines. NATS JetStream carries
+// them: it elects, replicates and keeps; nothing here does.
+//
+// A job is a message of a work-queue stream, whose subject has its priority and its ID. The
+// ID is a digest of what is asked, and of what it is asked of, so that one job asked for
+// twice is one job. Its input is in the message where it is small, else in an object store
+// by its SHA-256; code objects are in another one by build ID. A result is the only message
+// of its subject: who stores one first has made it, and whoever comes later with another
+// finds it there. A job is acknowledged after that. So each job has exactly one result,
+// however often it was done, and whatever died.
+//
+// Subjects have the version of their messages. A worker takes those of the versions that it
+// knows, and leaves newer ones to newer workers.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Streams and stores, as the tools of NATS show them.
+const (
+	jobsStream    = "UNWINDD_JOBS"
+	resultsStream = "UNWINDD_RESULTS"
+	triesBucket   = "UNWINDD_TRIES"   // what became of jobs that were begun and not done
+	inputsBucket  = "UNWINDD_INPUTS"  // by SHA-256
+	objectsBucket = "UNWINDD_OBJECTS" // code objects and debug information, by build ID
+	reportsBucket = "UNWINDD_REPORTS" // by SHA-256
+)
+
+// Subjects. An ID follows each but the first, which has a priority before it.
+const (
+	jobsPrefix    = "unwindd.job.v1."
+	resultsPrefix = "unwindd.result.v1."
+	// These are no messages that anybody keeps: who misses one looks again a moment later.
+	donePrefix   = "unwindd.done.v1."   // a job has a result
+	cancelPrefix = "unwindd.cancel.v1." // a job was canceled
+	wakeSubject  = "unwindd.wake.v1"    // there is a job
+)
+
+// Priorities are those of jobs, the first one first.
+var Priorities = []string{"high", "normal", "low"}
+
+// Options say how the queue is reached, and how it is made by who comes first.
+type Options struct {
+	// URL is nats://HOST:PORT or tls://HOST:PORT, several with commas between them.
+	URL string
+	// Credentials is a file of NATS with a user's JWT and key; CA, Certificate and Key are
+	// files of TLS. "": none.
+	Credentials, CA, Certificate, Key string
+	// Server is one of this process, in the place of URL; nil: none.
+	Server *Embedded
+	// Name is who connects, as the server lists it.
+	Name string
+	Keep
+	// Patience is how long a server is waited for that does not answer; 0: 10 seconds.
+	Patience time.Duration
+	// Log takes a sentence about what went wrong and is tried again; nil: nobody does.
+	Log func(text string)
+}
+
+// Keep says how much is kept, how long, and how often. It is of meaning to who comes first.
+type Keep struct {
+	Replicas int           // servers that keep a copy of everything; 0: 1
+	Time     time.Duration // that inputs, results and reports are kept; 0: 7 days
+	// Bytes is how many bytes all of it may have; 0: 8 GiB, or three quarters of what the
+	// server of this process has room for. NATS sets them aside.
+	Bytes int64
+}
+
+const (
+	usualTime  = 7 * 24 * time.Hour
+	usualBytes = 8 << 30
+)
+
+// resolved is the Keep with its defaults.
+func (o *Options) resolved() Keep {
+	k := o.Keep
+	k.Replicas, k.Time = max(k.Replicas, 1), cmp.Or(k.Time, usualTime)
+	if k.Bytes == 0 {
+		k.Bytes = usualBytes
+		if o.Server != nil {
+			k.Bytes = min(k.Bytes, o.Server.room()/4*3)
+		}
+	}
+	return k
+}
+
+// shares are the parts of all bytes, of 32, that each stream and store may have.
+var shares = map[string]int64{jobsStream: 6, resultsStream: 4, inputsBucket: 10, objectsBucket: 8, reportsBucket: 3, triesBucket: 1}
+
+// share is how many bytes a stream or a store may have.
+func (k *Keep) share(name string) int64 { return k.Bytes / 32 * shares[name] }
+
+// A Queue is a connection to the servers that carry jobs. It may be used concurrently.
+type Queue struct {
+	Options
+	conn *nats.Conn
+	js   jetstream.JetStream
+
+	jobs, results            jetstream.Stream
+	inputs, objects, reports jetstream.ObjectStore
+	tries                    jetstream.KeyValue
+}
+
+// ErrNoQueue is wrapped by the error of a server that does not answer.
+var ErrNoQueue = errors.New("the queue does not answer")
+
+// Connect reaches the queue, and makes what of it is not there.
+func Connect(ctx context.Context, o Options) (*Queue, error) {
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	o.Keep = o.resolved()
+	q := &Queue{Options: o}
+	var err error
+	if q.conn, err = nats.Connect(o.URL, q.connectOptions()...); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.place(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Patience)
+	defer cancel()
+	if q.js, err = jetstream.New(q.conn, jetstream.WithDefaultTimeout(o.Patience)); err == nil {
+		err = q.make(ctx)
+	}
+	if err != nil {
+		q.Close()
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.place(), err)
+	}
+	return q, nil
+}
+
+// place is where the server is, in what is said of it. A URL may have a secret in it.
+func (o *Options) place() string {
+	if o.Server != nil {
+		return "the server in this process"
+	}
+	return withoutSecrets(o.URL)
+}
+
+func (q *Queue) connectOptions() []nats.Option {
+	list := []nats.Option{
+		nats.Name(q.Name), nats.Timeout(q.Patience), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond),
+		nats.ReconnectJitter(500*time.Millisecond, time.Second),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				q.say("the connection to the queue ended: %v", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { q.say("queue: %v", err) }),
+	}
+	if q.Server != nil {
+		list = append(list, q.Server.inProcess()...)
+	}
+	if q.Credentials != "" {
+		list = append(list, nats.UserCredentials(q.Credentials))
+	}
+	if q.CA != "" {
+		list = append(list, nats.RootCAs(q.CA))
+	}
+	if q.Certificate != "" {
+		list = append(list, nats.ClientCert(q.Certificate, q.Key))
+	}
+	return list
+}
+
+func (q *Queue) say(format string, args ...any) {
+	if q.Log != nil {
+		q.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// Close ends the connection.
+func (q *Queue) Close() { q.conn.Close() }
+
+// make makes the streams and stores that are not there. What is there stays as it is: others
+// use it.
+func (q *Queue) make(ctx context.Context) (err error) {
+	q.jobs, err = q.stream(ctx, jetstream.StreamConfig{
+		Name: jobsStream, Subjects: []string{jobsPrefix + "*.*"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+		// A job that waits already is not taken a second time.
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
+		MaxBytes: q.share(jobsStream), Replicas: q.Replicas, AllowDirect: true,
+	})
+	if err != nil {
+		return err
+	}
+	q.results, err = q.stream(ctx, jetstream.StreamConfig{
+		Name: resultsStream, Subjects: []string{resultsPrefix + "*"}, Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+		// A job has one result.
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
+		MaxBytes: q.share(resultsStream), MaxAge: q.Time, Replicas: q.Replicas, AllowDirect: true, Compression: jetstream.S2Compression,
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range []struct {
+		to   *jetstream.ObjectStore
+		name string
+	}{{&q.inputs, inputsBucket}, {&q.objects, objectsBucket}, {&q.reports, reportsBucket}} {
+		*b.to, err = q.js.ObjectStore(ctx, b.name)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			*b.to, err = q.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+				Bucket: b.name, TTL: q.Time, MaxBytes: q.share(b.name), Storage: jetstream.FileStorage, Replicas: q.Replicas, Compression: true,
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+	}
+	q.tries, err = q.js.KeyValue(ctx, triesBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		q.tries, err = q.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: triesBucket, TTL: q.Time, History: 1, MaxBytes: q.share(triesBucket), Storage: jetstream.FileStorage, Replicas: q.Replicas,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", triesBucket, err)
+	}
+	return nil
+}
+
+// stream finds a stream, or makes it.
+func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := q.js.Stream(ctx, c.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = q.js.CreateStream(ctx, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// embedded starts a server for a test, in a folder.
+func embedded(t *testing.T, dir string) *Embedded {
+	t.Helper()
+	e, err := Embed(EmbeddedOptions{Dir: dir, Listen: "localhost:0", Log: func(text string) { t.Log(text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// connect reaches the server of a folder, as another process does.
+func connect(t *testing.T, dir string) *Queue {
+	t.Helper()
+	q, err := Connect(t.Context(), Options{URL: ReadAddress(dir), Name: t.Name(), Keep: Keep{Bytes: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	return q
+}
+
+// A doer gives back what it gets, in capitals; what begins with "!" says what becomes of it.
+type doer struct {
+	mu    sync.Mutex
+	begun map[string]int
+	gate  chan struct{} // "!wait" waits for it
+}
+
+// times is how often a job with a text was begun.
+func (d *doer) times(text string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.begun[text]
+}
+
+func newDoer() *doer { return &doer{begun: map[string]int{}, gate: make(chan struct{})} }
+
+func (d *doer) Begin(ctx context.Context, task *Task, receive func(io.Writer) error) (Report, error) {
+	var in bytes.Buffer
+	if err := receive(&in); err != nil {
+		return nil, err
+	}
+	text := in.String()
+	d.mu.Lock()
+	d.begun[text]++
+	n := d.begun[text]
+	d.mu.Unlock()
+	switch word, _, _ := strings.Cut(text, " "); word {
+	case "!fail":
+		return nil, &Fault{Problem: Problem{"unreadable", "it is no target"}}
+	case "!die":
+		return nil, &Fault{Problem: Problem{"died", fmt.Sprintf("death %d", n)}, Again: true}
+	case "!twice":
+		if n == 1 {
+			return nil, &Fault{Problem: Problem{"died", "death"}, Again: true}
+		}
+	case "!wait":
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-d.gate:
+		}
+	case "!large":
+		return &said{Reader: strings.NewReader(strings.Repeat("0123456789abcdef", 1<<16))}, nil
+	}
+	return &said{Reader: strings.NewReader(strings.ToUpper(text))}, nil
+}
+
+type said struct{ io.Reader }
+
+func (*said) Close() error { return nil }
+func (*said) About() About { return About{Type: "text/plain", Name: "target"} }
+
+// quick is a Pace of tests.
+var quick = Pace{Silence: 800 * time.Millisecond, Pause: 20 * time.Millisecond}
+
+// work has a worker work until the test ends, or stop is called.
+func work(t *testing.T, q *Queue, d Doer, jobs int) (w *Worker, stop func()) {
+	t.Helper()
+	w, err := NewWorker(t.Context(), q, d, WorkOptions{Name: "w", Jobs: jobs, Pace: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx, ctx) }()
+	stop = sync.OnceFunc(func() {
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return w, stop
+}
+
+// submit asks for a job with a text.
+func submit(t *testing.T, q *Queue, text string, how How) *Submitted {
+	t.Helper()
+	task, err := NewTask("stack", &pb.StackOptions{Format: "json", Locals: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := q.Submit(t.Context(), task, strings.NewReader(text), how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wait gives the results of jobs, by their IDs.
+func wait(t *testing.T, q *Queue, ids ...string) map[string]*Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	all := map[string]*Result{}
+	err := q.Wait(ctx, ids, func(r *Result) error {
+		if all[r.ID] != nil {
+			t.Errorf("%s was found twice", r.ID)
+		}
+		all[r.ID] = r
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// report is the report of a result.
+func report(t *testing.T, q *Queue, r *Result) string {
+	t.Helper()
+	var b strings.Builder
+	if err := q.Report(t.Context(), r, &b); err != nil {
+		t.Fatalf("%s, %+v", err, r.Problem)
+	}
+	return b.String()
+}
+
+func TestJobsHaveTheirResults(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	d := newDoer()
+	large := strings.Repeat("large input ", 1<<17)
+	texts := []string{"", "small", large, "!large", "!fail", "!die", "!twice"}
+	var ids []string
+	for _, text := range texts {
+		s := submit(t, q, text, How{})
+		if s.Known || s.HasResult {
+			t.Errorf("%.20q: %+v, expected a new job", text, s)
+		}
+		ids = append(ids, s.ID)
+	}
+	if s := submit(t, q, "small", How{}); !s.Known || s.HasResult || s.ID != ids[1] {
+		t.Errorf("a job that waits: %+v", s)
+	}
+	work(t, connect(t, dir), d, 2)
+	results := wait(t, q, ids...)
+	for i, want := range []struct {
+		state   State
+		report  string
+		problem *Problem
+		tries   int
+		reasons []string
+	}{
+		{Done, "", nil, 1, nil},
+		{Done, "SMALL", nil, 1, nil},
+		{Done, strings.ToUpper(large), nil, 1, nil},
+		{Done, strings.Repeat("0123456789abcdef", 1<<16), nil, 1, nil},
+		{Failed, "", &Problem{"unreadable", "it is no target"}, 1, nil},
+		{Parked, "", &Problem{"died", "death 3"}, 3, []string{"death 1", "death 2", "death 3"}},
+		{Done, "!TWICE", nil, 2, []string{"death"}},
+	} {
+		r := results[ids[i]]
+		if r.State != want.state || r.Tries != want.tries || !cmp.Equal(r.Problem, want.problem) || !cmp.Equal(r.Reasons, want.reasons) {
+			t.Errorf("%.20q: %+v, expected %+v", texts[i], r, want)
+		}
+		if r.State != Done {
+			continue
+		}
+		if got := report(t, q, r); got != want.report {
+			t.Errorf("%.20q: a report of %d bytes, expected %d others", texts[i], len(got), len(want.report))
+		}
+	}
+	if s := submit(t, q, "small", How{}); !s.Known || !s.HasResult {
+		t.Errorf("a job that was done: %+v", s)
+	}
+	if n := d.times("small"); n != 1 {
+		t.Errorf("one job was done %d times", n)
+	}
+	s := submit(t, q, "small", How{Again: true})
+	wait(t, q, s.ID)
+	if n := d.times("small"); s.Known || n != 2 {
+		t.Errorf("a job that is wanted again: %+v, done %d times", s, n)
+	}
+	if n := pending(t, q); n != 0 {
+		t.Errorf("%d jobs are left", n)
+	}
+}
+
+// pending is how many jobs the stream has.
+func pending(t *testing.T, q *Queue) uint64 {
+	t.Helper()
+	var n uint64
+	for range 100 { // acknowledgements are not waited for
+		i, err := q.jobs.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n = i.State.Msgs; n == 0 {
+			return 0
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return n
+}
+
+func TestPrioritiesAreKept(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	var ids []string
+	for i, p := range []string{"low", "normal", "high", "low", "", "high"} {
+		ids = append(ids, submit(t, q, fmt.Sprint(i), How{Priority: p}).ID)
+	}
+	d := newDoer()
+	work(t, q, d, 1)
+	results := wait(t, q, ids...)
+	for _, order := range [][2]int{{2, 1}, {5, 1}, {2, 0}, {1, 0}, {4, 3}, {2, 5}, {0, 3}} {
+		if first, second := results[ids[order[0]]], results[ids[order[1]]]; first.Begun.After(second.Begun) {
+			t.Errorf("job %d was begun after job %d", order[0], order[1])
+		}
+	}
+	task, _ := NewTask("stack", &pb.StackOptions{})
+	if _, err := q.Submit(t.Context(), task, strings.NewReader("x"), How{Priority: "none"}); err == nil {
+		t.Error("there is no such priority")
+	}
+}
+
+func TestJobsAreCanceled(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	d := newDoer()
+	w, _ := work(t, q, d, 1)
+	running := submit(t, q, "!wait", How{})
+	until(t, "the job is begun", func() bool { return w.Busy() == 1 })
+	waits := submit(t, q, "waits", How{})
+	for _, id := range []string{waits.ID, running.ID} {
+		if ok, err := q.Cancel(t.Context(), id); err != nil || !ok {
+			t.Fatalf("%t, %v", ok, err)
+		}
+	}
+	if ok, err := q.Cancel(t.Context(), running.ID); err != nil || ok {
+		t.Errorf("canceled twice: %t, %v", ok, err)
+	}
+	until(t, "the job ends", func() bool { return w.Busy() == 0 })
+	for id, r := range wait(t, q, waits.ID, running.ID) {
+		if r.State != Canceled {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+	if n := pending(t, q); n != 0 || d.times("waits") != 0 {
+		t.Errorf("%d jobs are left, the canceled one was begun %d times", n, d.times("waits"))
+	}
+	late := submit(t, q, "late", How{Deadline: time.Now().Add(-time.Second)})
+	if r := wait(t, q, late.ID)[late.ID]; r.State != Expired {
+		t.Errorf("after its deadline: %+v", r)
+	}
+}
+
+// until waits for something.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in a minute: %s", what)
+		}
+	}
+}
+
+func TestAJobOfADeadWorkerIsAnothers(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	first := connect(t, dir)
+	d := newDoer()
+	w, _ := work(t, first, d, 1)
+	q := connect(t, dir)
+	s := submit(t, q, "!wait long", How{})
+	until(t, "the job is begun", func() bool { return w.Busy() == 1 })
+	time.Sleep(3 * quick.Silence) // it is held
+	if n := d.times("!wait long"); n != 1 {
+		t.Fatalf("a job that is held was begun %d times", n)
+	}
+	first.Close() // nothing of this worker arrives any more
+	work(t, connect(t, dir), d, 1)
+	until(t, "the job is begun again", func() bool { return d.times("!wait long") == 2 })
+	close(d.gate)
+	if r := wait(t, q, s.ID)[s.ID]; r.State != Done || report(t, q, r) != "!WAIT LONG" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAWorkerThatEndsGivesItsJobsBack(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	d := newDoer()
+	w, stop := work(t, connect(t, dir), d, 1)
+	s := submit(t, q, "!wait", How{})
+	until(t, "the job is begun", func() bool { return w.Busy() == 1 })
+	stop()
+	close(d.gate)
+	began := time.Now()
+	work(t, connect(t, dir), d, 1)
+	if r := wait(t, q, s.ID)[s.ID]; r.State != Done {
+		t.Errorf("%+v", r)
+	}
+	if took := time.Since(began); took > 10*quick.Silence {
+		t.Logf("it took %v", took)
+	}
+}
+
+// Whatever dies, a job has one result, and it is the right one.
+func TestWhateverDiesAJobHasOneResult(t *testing.T) {
+	dir := t.TempDir()
+	e := embedded(t, dir)
+	q := connect(t, dir)
+	d := newDoer()
+	const jobs = 300
+	var ids []string
+	for i := range jobs {
+		ids = append(ids, submit(t, q, fmt.Sprint("job ", i), How{}).ID)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	var deaths atomic.Int64
+	for range 3 { // workers, whose connections break
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c, err := Connect(ctx, Options{URL: ReadAddress(dir), Patience: time.Second})
+				if err != nil {
+					continue
+				}
+				if w, err := NewWorker(ctx, c, d, WorkOptions{Jobs: 2, Pace: quick}); err == nil {
+					life, end := context.WithTimeout(ctx, 150*time.Millisecond)
+					go func() { <-life.Done(); c.Close() }()
+					_ = w.Run(life, life)
+					end()
+				}
+				c.Close()
+				deaths.Add(1)
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	address := e.Address()
+	e.Close()
+	e2, err := Embed(EmbeddedOptions{Dir: dir, Listen: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e2.Close()
+	results := wait(t, q, ids...)
+	cancel()
+	all.Wait()
+	for i, id := range ids {
+		if r := results[id]; r.State != Done || report(t, q, r) != fmt.Sprint("JOB ", i) {
+			t.Errorf("job %d: %+v", i, r)
+		}
+	}
+	info, err := q.results.Info(t.Context())
+	if err != nil || info.State.Msgs != jobs {
+		t.Errorf("%d results of %d jobs, %v", info.State.Msgs, jobs, err)
+	}
+	t.Logf("%d deaths", deaths.Load())
+}
+
+func TestAFullQueueSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q, err := Connect(t.Context(), Options{URL: ReadAddress(dir), Keep: Keep{Bytes: 32 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	task, _ := NewTask("stack", &pb.StackOptions{})
+	for i := range 100 {
+		if _, err = q.Submit(t.Context(), task, strings.NewReader(fmt.Sprint(i)), How{}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("%v, expected %v", err, ErrFull)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	_, err := Connect(t.Context(), Options{URL: "nats://secret@127.0.0.1:1", Patience: time.Second})
+	if !errors.Is(err, ErrNoQueue) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+	for _, listen := range []string{"0.0.0.0:0", "localhost", "localhost:x", "192.0.2.1:4222"} {
+		if _, err := Embed(EmbeddedOptions{Dir: t.TempDir(), Listen: listen}); err == nil {
+			t.Errorf("a server listens at %s", listen)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrNoResult says that a job has no result yet, or never was.
+var ErrNoResult = errors.New("there is no result")
+
+// Result gives the result of a job. The error wraps ErrNoResult where there is none.
+func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
+	m, err := q.results.GetLastMsgForSubject(ctx, resultsPrefix+id)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, fmt.Errorf("%s: %w", id, ErrNoResult)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readResult(id, m.Data)
+}
+
+func readResult(id string, b []byte) (*Result, error) {
+	r := &Result{}
+	err := json.Unmarshal(b, r)
+	if err == nil {
+		err = r.check()
+	}
+	if err == nil && r.ID != id {
+		err = fmt.Errorf("it is of the job %.100q", r.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the result of %s: %w", id, err)
+	}
+	return r, nil
+}
+
+func (q *Queue) hasResult(ctx context.Context, id string) (bool, error) {
+	_, err := q.Result(ctx, id)
+	if errors.Is(err, ErrNoResult) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Report writes the report of a result, which is checked.
+func (q *Queue) Report(ctx context.Context, r *Result, w io.Writer) error {
+	if r.State != Done {
+		return fmt.Errorf("%s: there is no report: it is %s", r.ID, r.State)
+	}
+	if r.Object == "" {
+		_, err := io.Copy(w, bytes.NewReader(r.Data))
+		return err
+	}
+	return copyOut(ctx, q.reports, r.Object, r.SHA256, w)
+}
+
+// settle makes a result that of its job. isFirst is false where another one is: that counts.
+func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error) {
+	r.Version = version
+	b, err := json.Marshal(r)
+	if err != nil {
+		return false, err
+	}
+	_, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: resultsPrefix + r.ID, Data: b})
+	if isTaken(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, full(err)
+	}
+	_ = q.conn.Publish(donePrefix+r.ID, nil) // who waits looks from time to time
+	return true, nil
+}
+
+// Cancel ends a job: its result is that it was canceled. ok is false where it had another
+// one.
+func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
+	if !IsID(id) {
+		return false, fmt.Errorf("%q is no job's ID", id)
+	}
+	ok, err = q.settle(ctx, &Result{ID: id, State: Canceled, Ended: time.Now().UTC()})
+	if err != nil || !ok {
+		return false, err
+	}
+	_ = q.conn.Publish(cancelPrefix+id, nil) // a worker looks from time to time
+	for _, p := range Priorities {
+		if m, err := q.jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id); err == nil {
+			_ = q.jobs.DeleteMsg(ctx, m.Sequence) // else a worker finds that there is a result
+		}
+	}
+	return true, nil
+}
+
+// IsID says that a text may be a job's ID.
+func IsID(text string) bool {
+	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// lookAgain is how often somebody looks for results of which he may have missed the news.
+const lookAgain = 5 * time.Second
+
+// Wait calls found with the result of each of jobs, as they come, one at a time. It ends
+// with the last one, with found's error, or with ctx.
+func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) error) error {
+	w := &waiting{queue: q, news: make(chan string, 1024), left: map[string]bool{}}
+	for _, id := range ids {
+		w.left[id] = true
+	}
+	for id := range w.left {
+		s, err := q.conn.Subscribe(donePrefix+id, w.hear)
+		if err != nil {
+			w.end()
+			return err
+		}
+		w.heard = append(w.heard, s)
+	}
+	defer w.end()
+	return w.run(ctx, found)
+}
+
+// A waiting is somebody who waits for results.
+type waiting struct {
+	queue *Queue
+	news  chan string
+	left  map[string]bool
+	heard []*nats.Subscription
+}
+
+func (w *waiting) hear(m *nats.Msg) {
+	select {
+	case w.news <- strings.TrimPrefix(m.Subject, donePrefix):
+	default: // it is looked for later
+	}
+}
+
+func (w *waiting) end() {
+	for _, s := range w.heard {
+		_ = s.Unsubscribe()
+	}
+}
+
+func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for isFirst := true; len(w.left) > 0; isFirst = false {
+		if isFirst {
+			if err := w.lookAtAll(ctx, found); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case id := <-w.news:
+			if err := w.look(ctx, id, found); err != nil {
+				return err
+			}
+		case <-again.C:
+			if err := w.lookAtAll(ctx, found); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *waiting) lookAtAll(ctx context.Context, found func(*Result) error) error {
+	for id := range w.left {
+		if err := w.look(ctx, id, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look looks whether a job has a result. While the queue does not answer, nobody has one.
+func (w *waiting) look(ctx context.Context, id string, found func(*Result) error) error {
+	if !w.left[id] {
+		return nil
+	}
+	r, err := w.queue.Result(ctx, id)
+	switch {
+	case errors.Is(err, ErrNoResult):
+		return nil
+	case err != nil && ctx.Err() == nil:
+		w.queue.say("the result of %s: %v", id, err)
+		return nil
+	case err != nil:
+		return context.Cause(ctx)
+	}
+	delete(w.left, id)
+	return found(r)
+}
+
+// Results calls found with all results that are kept, the oldest first.
+func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
+	info, err := q.results.Info(ctx)
+	if err != nil || info.State.Msgs == 0 {
+		return err
+	}
+	last := info.State.LastSeq
+	c, err := q.results.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	all, err := c.Messages()
+	if err != nil {
+		return err
+	}
+	defer all.Stop()
+	for {
+		m, err := all.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		r, err := readResult(strings.TrimPrefix(m.Subject(), resultsPrefix), m.Data())
+		if err != nil {
+			q.say("%v", err)
+		} else if err := found(r); err != nil {
+			return err
+		}
+		at, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if at.Sequence.Stream >= last || at.NumPending == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/objects"
+)
+
+// digest is the SHA-256 of a file, in hexadecimal, and its size.
+func digest(f io.ReadSeeker) (name string, size int64, err error) {
+	if _, err = f.Seek(0, io.SeekStart); err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	if size, err = io.Copy(h, f); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(h.Sum(nil)), size, nil
+}
+
+// freshFor is the part of the time for which something is kept in which it need not be sent
+// again.
+const freshFor = 2
+
+// has says that a store has an object, and will have it for a while.
+func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name string) (bool, error) {
+	info, err := store.GetInfo(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return time.Since(info.ModTime) < q.Time/freshFor, nil
+}
+
+// keep stores what a file has under a name, unless it is there.
+func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name string, f io.ReadSeeker) error {
+	has, err := q.has(ctx, store, name)
+	if has || err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
+	return full(err)
+}
+
+// ErrFull is wrapped by the error of something for which the queue has no room.
+var ErrFull = errors.New("the queue is full")
+
+// Codes of JetStream for a limit of bytes: of a stream, and of the server or the account.
+const (
+	codeStreamFull   = 10077 // also: the subject has a message
+	codeStorageFull  = 10047
+	codeMaxBytes     = 10122
+	codeInsufficient = 10023
+	subjectIsTaken   = "maximum messages per subject exceeded"
+)
+
+// full makes an error of a limit one that wraps ErrFull.
+func full(err error) error {
+	var e *jetstream.APIError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.ErrorCode {
+	case codeStorageFull, codeMaxBytes, codeInsufficient:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case codeStreamFull:
+		if e.Description != subjectIsTaken {
+			return fmt.Errorf("%w: %w", ErrFull, err)
+		}
+	}
+	return err
+}
+
+// copyOut writes an object to w, and checks its SHA-256.
+func copyOut(ctx context.Context, store jetstream.ObjectStore, name, sum string, w io.Writer) error {
+	r, err := store.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, h), r); err != nil {
+		return err
+	}
+	if err := r.Error(); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
+		return fmt.Errorf("what is kept as %s has the SHA-256 %s, expected %s", name, got, sum)
+	}
+	return nil
+}
+
+// input writes the input of a job to w.
+func (q *Queue) input(ctx context.Context, j *job, w io.Writer) error {
+	if j.Size == 0 || len(j.Data) > 0 {
+		_, err := io.Copy(w, bytes.NewReader(j.Data))
+		return err
+	}
+	return copyOut(ctx, q.inputs, j.Input, j.Input, w)
+}
+
+// objectName is what a file of a build ID is called in the store.
+func objectName(id []byte, kind string) string { return hex.EncodeToString(id) + "." + kind }
+
+// PutObject keeps a file of a build ID for the workers: objects.Executable or
+// objects.DebugInfo. Whether it is of that build ID, they read themselves. sent says that it
+// was not there.
+func (q *Queue) PutObject(ctx context.Context, id []byte, kind string, f io.ReadSeeker) (sent bool, err error) {
+	name := objectName(id, kind)
+	has, err := q.has(ctx, q.objects, name)
+	if has || err != nil {
+		return false, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	_, err = q.objects.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
+	return err == nil, full(err)
+}
+
+// Objects are the code objects of a queue as a worker has them: those that it needed stay in
+// a store of its own. It is an object.Remote.
+type Objects struct {
+	queue *Queue
+	kept  *objects.Store
+	more  object.Remote
+}
+
+// NewObjects gives the code objects of a queue, which stay in a store. What the queue does not
+// have, more is asked for; nil: nobody is.
+func NewObjects(q *Queue, kept *objects.Store, more object.Remote) *Objects {
+	return &Objects{q, kept, more}
+}
+
+// remoteKinds are the files that are kept by build ID.
+var remoteKinds = map[object.RemoteKind]string{
+	object.RemoteDebuginfo: objects.DebugInfo, object.RemoteExecutable: objects.Executable,
+}
+
+// Fetch implements object.Remote.
+func (o *Objects) Fetch(f object.RemoteFile) (path string, tried []object.Attempt) {
+	path, tried = o.find(f)
+	if path != "" || o.more == nil {
+		return path, tried
+	}
+	path, more := o.more.Fetch(f)
+	return path, append(tried, more...)
+}
+
+// find finds a file that the queue has.
+func (o *Objects) find(f object.RemoteFile) (path string, tried []object.Attempt) {
+	kind, ok := remoteKinds[f.Kind]
+	if !ok || len(f.BuildID) < objects.MinID || len(f.BuildID) > objects.MaxID {
+		return "", nil
+	}
+	if path = o.kept.Find(f.BuildID, kind); path != "" {
+		return path, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fetchPatience)
+	defer cancel()
+	err := o.fetch(ctx, f.BuildID, kind)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", []object.Attempt{{Path: "the queue", Reason: err.Error()}}
+	}
+	return o.kept.Find(f.BuildID, kind), nil
+}
+
+// fetchPatience is how long the file of one object may take to come.
+const fetchPatience = 2 * time.Minute
+
+// fetch copies a file from the queue. NATS has checked its digest when it ends.
+func (o *Objects) fetch(ctx context.Context, id []byte, kind string) error {
+	r, err := o.queue.objects.Get(ctx, objectName(id, kind))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	part, err := o.kept.Create()
+	if err != nil {
+		return err
+	}
+	defer part.Close()
+	if _, err := io.Copy(part, r); err != nil {
+		return err
+	}
+	if err := r.Error(); err != nil {
+		return err
+	}
+	return part.Keep(id, kind)
+}

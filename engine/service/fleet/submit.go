@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// NewTask makes a task of a kind and its options, a message of servicepb.
+func NewTask(kind string, options proto.Message) (Task, error) {
+	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(options)
+	if err != nil {
+		return Task{}, err
+	}
+	// protojson's blanks differ between builds: the job's ID must not.
+	var members any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&members); err != nil {
+		return Task{}, err
+	}
+	if b, err = json.Marshal(members); err != nil {
+		return Task{}, err
+	}
+	if len(b) > maxOptions {
+		return Task{}, fmt.Errorf("the options have %d bytes, expected at most %d", len(b), maxOptions)
+	}
+	return Task{kind, b}, nil
+}
+
+// ReadOptions reads the options of a task.
+func (t *Task) ReadOptions(options proto.Message) error {
+	return protojson.Unmarshal(t.Options, options)
+}
+
+// How says how a job is done.
+type How struct {
+	Priority string    // one of Priorities; "": normal
+	Deadline time.Time // after which nobody needs the result; zero: none
+	Again    bool      // also where there is a result
+}
+
+// A Submitted job is one that waits, or has a result.
+type Submitted struct {
+	ID        string
+	Known     bool // it waited, or had a result, before
+	HasResult bool
+}
+
+// Submit asks for a job with what a file has. One that waits, or has a result, is not asked
+// for a second time.
+func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (*Submitted, error) {
+	if how.Priority == "" {
+		how.Priority = "normal"
+	}
+	if !slices.Contains(Priorities, how.Priority) {
+		return nil, fmt.Errorf("a priority %q, expected one of %v", how.Priority, Priorities)
+	}
+	j := &job{Version: version, Task: t, Deadline: how.Deadline, Submitted: time.Now().UTC()}
+	var err error
+	if j.Input, j.Size, err = digest(in); err != nil {
+		return nil, err
+	}
+	id := j.id()
+	if how.Again {
+		if err := q.results.Purge(ctx, jetstream.WithPurgeSubject(resultsPrefix+id)); err != nil {
+			return nil, err
+		}
+		_ = q.tries.Purge(ctx, id) // of who has none
+	} else if has, err := q.hasResult(ctx, id); has || err != nil {
+		return &Submitted{id, true, true}, err
+	}
+	if err := q.sendInput(ctx, j, in); err != nil {
+		return nil, err
+	}
+	isNew, err := q.enqueue(ctx, how.Priority, id, j)
+	if err != nil {
+		return nil, err
+	}
+	return &Submitted{ID: id, Known: !isNew}, nil
+}
+
+// sendInput puts the input of a job where workers find it.
+func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
+	if j.Size > maxInline {
+		return q.keep(ctx, q.inputs, j.Input, in)
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	var err error
+	j.Data, err = io.ReadAll(io.LimitReader(in, maxInline+1))
+	if err == nil && int64(len(j.Data)) != j.Size {
+		err = errors.New("the input was changed while it was read")
+	}
+	return err
+}
+
+// enqueue publishes a job. isNew is false where it waits already.
+func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew bool, err error) {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return false, err
+	}
+	_, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: jobsPrefix + priority + "." + id, Data: b})
+	if isTaken(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, full(err)
+	}
+	return true, q.conn.Publish(wakeSubject, nil)
+}
+
+// isTaken says that a subject had a message already.
+func isTaken(err error) bool {
+	var e *jetstream.APIError
+	return errors.As(err, &e) && (e.Description == subjectIsTaken ||
+		e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || e.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}

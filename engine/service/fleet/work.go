@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// A Doer does jobs.
+type Doer interface {
+	// Begin begins a task with what receive writes. It returns when there is something to
+	// read of the report. The error is a *Fault where the task, or its input, is at fault.
+	Begin(ctx context.Context, t *Task, receive func(io.Writer) error) (Report, error)
+}
+
+// A Report is one that comes. It is whole when it was read to io.EOF.
+type Report interface {
+	io.ReadCloser
+	// About says what the report is, once it is whole.
+	About() About
+}
+
+// About is what is said of a report.
+type About struct {
+	Type     string // as of HTTP
+	Name     string // of what it is of
+	Unwalked string // why nothing could be walked, for lack of an architecture
+}
+
+// A Fault is why there is no report.
+type Fault struct {
+	Problem
+	// Again says that it may be another's fault: the job is tried again.
+	Again bool
+}
+
+func (f *Fault) Error() string { return f.Detail }
+
+// WorkOptions say how a worker works.
+type WorkOptions struct {
+	Name  string // of the worker, in results
+	Jobs  int    // that are done at a time
+	Tries int    // how often a job is begun that never comes to an end; 0: 3
+	Pace
+}
+
+// Pace says how fast a fleet takes a worker for dead, and tries again. The zero value is the
+// usual one.
+type Pace struct {
+	// Silence is how long a job's worker says nothing until the job is another's. It is that
+	// of who first works for the queue.
+	Silence time.Duration
+	// Pause is how long a job waits before it is tried again, the first time. It grows.
+	Pause time.Duration
+}
+
+// usualPace is the Pace of who says nothing else.
+var usualPace = Pace{Silence: 20 * time.Second, Pause: 2 * time.Second}
+
+// maxDeliveries is how often a job is given to workers none of which says how it ended. Many
+// a worker is killed for reasons that are not the job's.
+const maxDeliveries = 12
+
+// A Worker does jobs of a queue.
+type Worker struct {
+	WorkOptions
+	queue     *Queue
+	doer      Doer
+	consumers []jetstream.Consumer // by priority
+
+	busy, again atomic.Int64
+
+	mu      sync.Mutex
+	counts  map[State]int                      // of results
+	running map[string]context.CancelCauseFunc // jobs under way
+}
+
+// NewWorker makes a worker. Run has it work.
+func NewWorker(ctx context.Context, q *Queue, d Doer, o WorkOptions) (*Worker, error) {
+	if o.Tries == 0 {
+		o.Tries = 3
+	}
+	if o.Silence == 0 {
+		o.Pace = usualPace
+	}
+	w := &Worker{WorkOptions: o, queue: q, doer: d, running: map[string]context.CancelCauseFunc{}, counts: map[State]int{}}
+	for _, p := range Priorities {
+		c, err := q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: consumerName(p), FilterSubject: jobsPrefix + p + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: o.Silence, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: maxFetchers,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", jobsStream, err)
+		}
+		w.consumers = append(w.consumers, c)
+	}
+	return w, nil
+}
+
+// consumerName is what the server calls who takes jobs of a priority.
+func consumerName(priority string) string { return "workers-" + priority }
+
+// maxFetchers is how many workers may ask for a job at once.
+const maxFetchers = 1 << 14
+
+// lookForJobs is how often an idle worker looks for jobs of which it was not told.
+const lookForJobs = time.Second
+
+// Run does jobs until ctx ends. Those that are under way are done then, unless now ends
+// too: they are another worker's at once.
+func (w *Worker) Run(ctx, now context.Context) error {
+	canceled, err := w.queue.conn.Subscribe(cancelPrefix+"*", func(m *nats.Msg) {
+		w.cancel(strings.TrimPrefix(m.Subject, cancelPrefix), errCanceled)
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = canceled.Unsubscribe() }()
+	var all sync.WaitGroup
+	for range w.Jobs {
+		all.Go(func() { w.serve(ctx, now) })
+	}
+	all.Wait()
+	return nil
+}
+
+// count counts a result.
+func (w *Worker) count(s State) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[s]++
+}
+
+// Busy is how many jobs are under way.
+func (w *Worker) Busy() int { return int(w.busy.Load()) }
+
+// serve does one job after the other.
+func (w *Worker) serve(ctx, now context.Context) {
+	wake := make(chan *nats.Msg, 1)
+	for ctx.Err() == nil {
+		m := w.next(ctx)
+		if m != nil {
+			w.do(now, m)
+			continue
+		}
+		// One of those who wait is told of a job.
+		s, err := w.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", wake)
+		if err == nil {
+			if m = w.next(ctx); m != nil { // it came before
+				_ = s.Unsubscribe()
+				w.do(now, m)
+				continue
+			}
+		}
+		look := time.NewTimer(lookForJobs)
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-look.C:
+		}
+		look.Stop()
+		if err == nil {
+			_ = s.Unsubscribe()
+		}
+	}
+}
+
+// next takes the next job, of the highest priority; nil: none waits.
+func (w *Worker) next(ctx context.Context) jetstream.Msg {
+	for _, c := range w.consumers {
+		if ctx.Err() != nil {
+			return nil
+		}
+		batch, err := c.FetchNoWait(1)
+		if err != nil {
+			w.queue.say("jobs: %v", err)
+			return nil
+		}
+		for m := range batch.Messages() {
+			return m
+		}
+		if err := batch.Error(); err != nil {
+			w.queue.say("jobs: %v", err)
+		}
+	}
+	return nil
+}
+
+// errCanceled is why a job ends that its caller does not want any more.
+var errCanceled = errors.New("its caller canceled it")
+
+// cancel ends a job, if it is under way here.
+func (w *Worker) cancel(id string, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if end := w.running[id]; end != nil {
+		end(why)
+	}
+}
+
+// do does the job of a message, and acknowledges it when its result is stored.
+func (w *Worker) do(now context.Context, m jetstream.Msg) {
+	w.busy.Add(1)
+	defer w.busy.Add(-1)
+	t := &try{worker: w, message: m, begun: time.Now().UTC()}
+	t.id = m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
+	ctx, end := context.WithCancelCause(now)
+	defer end(nil)
+	stop := t.hold(end)
+	defer stop()
+	w.mu.Lock()
+	w.running[t.id] = end
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.running, t.id)
+	}()
+	t.run(ctx)
+}
+
+// A try is one to do a job.
+type try struct {
+	worker  *Worker
+	message jetstream.Msg
+	id      string
+	job     job
+	begun   time.Time
+	before  tries
+}
+
+// tries are what became of a job before.
+type tries struct {
+	Reasons []string `json:"reasons"`
+}
+
+// hold says that the job is under way, from time to time. A job that has a result is ended.
+func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(t.worker.Silence / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			_ = t.message.InProgress() // a message that does not arrive makes it another's, too
+			ctx, cancel := context.WithTimeout(context.Background(), t.worker.Silence/4)
+			if has, err := t.worker.queue.hasResult(ctx, t.id); err == nil && has {
+				end(errCanceled)
+			}
+			cancel()
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// run does the job, and says what became of it.
+func (t *try) run(ctx context.Context) {
+	q := t.worker.queue
+	has, err := q.hasResult(ctx, t.id)
+	if has {
+		t.acknowledge()
+		return
+	}
+	if err != nil {
+		t.later(err)
+		return
+	}
+	result, err := t.result(ctx)
+	switch {
+	case errors.Is(context.Cause(ctx), errCanceled):
+		t.acknowledge() // that is its result
+	case ctx.Err() != nil:
+		_ = t.message.Nak() // this worker ends: it is another's at once
+	case err != nil:
+		t.later(err)
+	default:
+		t.settle(result)
+	}
+}
+
+// result makes the result of the job; the error says that it is to be tried again.
+func (t *try) result(ctx context.Context) (*Result, error) {
+	r := &Result{ID: t.id, Worker: t.worker.Name, Begun: t.begun, Tries: 1}
+	fail := func(s State, name, detail string) (*Result, error) {
+		r.State, r.Problem, r.Ended = s, &Problem{name, detail}, time.Now().UTC()
+		return r, nil
+	}
+	if err := t.read(); err != nil {
+		return fail(Failed, "usage", err.Error())
+	}
+	r.Kind = t.job.Kind
+	if err := t.readTries(ctx); err != nil {
+		return nil, err
+	}
+	r.Tries, r.Reasons = len(t.before.Reasons)+1, t.before.Reasons
+	if !t.job.Deadline.IsZero() && time.Now().After(t.job.Deadline) {
+		return fail(Expired, "timed-out", "its deadline passed at "+t.job.Deadline.Format(time.RFC3339))
+	}
+	if d, err := t.message.Metadata(); err == nil && d.NumDelivered > maxDeliveries {
+		return fail(Parked, "died", fmt.Sprintf("%d workers began it, and none said how it ended", d.NumDelivered-1))
+	}
+	err := t.report(ctx, r)
+	var f *Fault
+	switch {
+	case err == nil:
+		r.State, r.Ended = Done, time.Now().UTC()
+		return r, nil
+	case ctx.Err() != nil || !errors.As(err, &f):
+		return nil, err
+	case !f.Again:
+		return fail(Failed, f.Name, f.Detail)
+	}
+	t.before.Reasons = append(t.before.Reasons, f.Detail)
+	if r.Tries >= t.worker.Tries {
+		r.Reasons = t.before.Reasons
+		return fail(Parked, f.Name, f.Detail)
+	}
+	return nil, errors.Join(f, t.writeTries(ctx))
+}
+
+// read reads the message.
+func (t *try) read() error {
+	if err := json.Unmarshal(t.message.Data(), &t.job); err != nil {
+		return fmt.Errorf("a job that cannot be read: %w", err)
+	}
+	if err := t.job.check(); err != nil {
+		return err
+	}
+	if id := t.job.id(); id != t.id {
+		return fmt.Errorf("a job called %s, expected %s", t.id, id)
+	}
+	return nil
+}
+
+func (t *try) readTries(ctx context.Context) error {
+	e, err := t.worker.queue.tries.Get(ctx, t.id)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(e.Value(), &t.before)
+}
+
+func (t *try) writeTries(ctx context.Context) error {
+	b, err := json.Marshal(t.before)
+	if err == nil {
+		_, err = t.worker.queue.tries.Put(ctx, t.id, b)
+	}
+	return err
+}
+
+// errNoInput says that the input of a job is not kept any more.
+var errNoInput = errors.New("its input is not kept any more")
+
+// report does the job, and stores its report.
+func (t *try) report(ctx context.Context, r *Result) error {
+	if !t.job.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, t.job.Deadline)
+		defer cancel()
+	}
+	var received error
+	report, err := t.worker.doer.Begin(ctx, &t.job.Task, func(w io.Writer) error {
+		received = t.worker.queue.input(ctx, &t.job, w)
+		return received
+	})
+	switch {
+	case errors.Is(received, jetstream.ErrObjectNotFound):
+		return &Fault{Problem: Problem{"not-found", errNoInput.Error()}}
+	case received != nil:
+		return received
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &Fault{Problem: Problem{"timed-out", "its deadline passed"}}
+	case err != nil:
+		return err
+	}
+	defer report.Close()
+	return t.store(ctx, r, report)
+}
+
+// store puts a report where its result says: into it, where it is small.
+func (t *try) store(ctx context.Context, r *Result, report Report) error {
+	head, err := io.ReadAll(io.LimitReader(report, maxInline+1))
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	if len(head) <= maxInline {
+		r.Data, r.Size = head, int64(len(head))
+		_, _ = h.Write(head) // it never fails
+	} else if err := t.storeLarge(ctx, r, io.TeeReader(io.MultiReader(bytes.NewReader(head), report), h)); err != nil {
+		return err
+	}
+	r.SHA256 = hex.EncodeToString(h.Sum(nil))
+	about := report.About()
+	r.Type, r.Name, r.Unwalked = about.Type, about.Name, about.Unwalked
+	return nil
+}
+
+// storeLarge puts a report into the store. Two workers that do the same job at the same time
+// do not write the same object.
+func (t *try) storeLarge(ctx context.Context, r *Result, report io.Reader) error {
+	r.Object = t.id + "." + nuid.Next()
+	info, err := t.worker.queue.reports.Put(ctx, jetstream.ObjectMeta{Name: r.Object}, report)
+	if err != nil {
+		return full(err)
+	}
+	r.Size = int64(info.Size) //nolint:gosec // of what was read
+	return nil
+}
+
+// settleFor is how long a worker tries to store the result of a job that is done.
+const settleFor = time.Minute
+
+// settle stores the result, and acknowledges the job. While the queue does not answer, it
+// tries again: the job is held.
+func (t *try) settle(r *Result) {
+	q := t.worker.queue
+	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
+	defer cancel()
+	for {
+		isFirst, err := q.settle(ctx, r)
+		if err == nil {
+			if !isFirst && r.Object != "" {
+				_ = q.reports.Delete(ctx, r.Object) // it goes when its time has passed
+			}
+			if isFirst {
+				t.worker.count(r.State)
+			}
+			t.acknowledge()
+			return
+		}
+		if errors.Is(err, ErrFull) || errors.Is(err, nats.ErrConnectionClosed) || ctx.Err() != nil {
+			t.later(err)
+			return
+		}
+		q.say("the result of %s: %v", t.id, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(t.worker.Pause):
+		}
+	}
+}
+
+// acknowledge takes the job out of the queue: it has a result. Where that does not arrive
+// somebody else finds the result.
+func (t *try) acknowledge() {
+	if err := t.message.Ack(); err != nil {
+		t.worker.queue.say("job %s: %v", t.id, err)
+	}
+}
+
+// mostPause is how long a job waits at most before it is tried again.
+const mostPause = 5 * time.Minute
+
+// later has the job tried again, later each time.
+func (t *try) later(err error) {
+	pause := t.worker.Pause
+	if d, err := t.message.Metadata(); err == nil {
+		pause = min(pause<<min(d.NumDelivered-1, 8), mostPause)
+	}
+	t.worker.again.Add(1)
+	t.worker.queue.say("job %s is tried again in %v: %v", t.id, pause, err)
+	if err := t.message.NakWithDelay(pause); err != nil {
+		t.worker.queue.say("job %s: %v", t.id, err)
+	}
+}
