@@ -32,6 +32,7 @@ var book = manual.Book{
 		{Name: "UNWINDD_SYMBOLS", Text: "Stores of symbol files, separated by blanks, where --symbols names none.", Flag: "symbols"},
 		{Name: "UNWINDD_SERVER", Text: "The server that walks stacks, where --server names none.", Flag: "server"},
 		{Name: "UNWINDD_TOKEN", Text: "The token that is shown to the server.", Flag: "server"},
+		{Name: "UNWINDD_QUEUE", Text: "The queue of the fleet, where --queue names none.", Flag: "queue"},
 		{Name: "SSL_CERT_FILE, SSL_CERT_DIR", Text: "Certificates of authorities that the server's may be signed by, in the place of the system's.", Flag: "server"},
 		{Name: "DEBUGINFOD_URLS", Text: "Debuginfod servers, separated by blanks, where --debuginfod names none.", Flag: "debuginfod"},
 		{Name: "DEBUGINFOD_CACHE_PATH", Text: "The directory of files that debuginfod servers gave.", Flag: "debuginfod"},

@@ -67,12 +67,18 @@ type serveFlags struct {
 	isEnding bool // a signal has ended it
 }
 
-func newServe(g *globals) *cobra.Command {
+// newServeFlags are the flags with their defaults.
+func newServeFlags(g *globals) *serveFlags {
 	f := &serveFlags{globals: g, limits: service.DefaultLimits}
 	d := &service.DefaultLimits
 	f.body, f.answer, f.unpack = byteSize(d.Body), byteSize(d.Answer), byteSize(d.Unpack)                                         //nolint:gosec // positive
 	f.memory, f.spool, f.objects, f.limits.Workers = byteSize(d.Memory), byteSize(d.Spool), byteSize(d.Objects), runtime.NumCPU() //nolint:gosec // positive
 	f.reports = optionalSize(d.Reports)                                                                                           //nolint:gosec // positive
+	return f
+}
+
+func newServe(g *globals) *cobra.Command {
+	f := newServeFlags(g)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Answer requests by gRPC and HTTP, with symbols that stay warm",
@@ -106,7 +112,14 @@ same names; flags count more.`,
 			return f.run(cmd.Context())
 		},
 	}
-	flags := cmd.Flags()
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&f.isCheck, "check", false, "ask the server that listens there whether it takes requests, and end")
+	return cmd
+}
+
+// add adds the flags of a server, which a worker of a fleet has, too.
+func (f *serveFlags) add(flags *pflag.FlagSet) {
+	d := service.DefaultLimits
 	flags.StringArrayVar(&f.listen, "listen", nil, "listen at `ADDRESS`: unix:PATH or HOST:PORT; may be repeated (default unix:$XDG_RUNTIME_DIR/unwindd.sock, or the sockets of systemd)")
 	flags.StringVar(&f.sysroot, "sysroot", "", "look up the files of targets under `DIR`; the default is nowhere")
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
@@ -121,7 +134,6 @@ same names; flags count more.`,
 	flags.DurationVar(&f.drain, "drain", 30*time.Second, "on SIGTERM, answer what is under way for up to `DURATION`")
 	flags.BoolVar(&f.logJSON, "log-json", false, "write the log as lines of JSON")
 	flags.StringVar(&f.logLevel, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; -v is debug")
-	flags.BoolVar(&f.isCheck, "check", false, "ask the server that listens there whether it takes requests, and end")
 	flags.IntVar(&f.limits.Workers, "workers", f.limits.Workers, "work on `N` requests at a time")
 	flags.IntVar(&f.limits.Waiting, "max-waiting", d.Waiting, "let `N` requests wait; more are told to come again")
 	flags.IntVar(&f.limits.PerUser, "max-waiting-each", d.PerUser, "let `N` requests of one caller wait")
@@ -142,7 +154,6 @@ same names; flags count more.`,
 		flags.Var(size.to, size.name, size.usage)
 	}
 	flags.Var(&f.reports, "max-reports", "the reports that are kept may have `SIZE` bytes; 0: none are kept")
-	return cmd
 }
 
 // An optionalSize is a byteSize that may be 0, too.

@@ -82,11 +82,23 @@ func (s *Server) begun(of *request, w http.ResponseWriter, r *http.Request) (cou
 // log writes the line of a request. One that asks for nothing but the state of the server has
 // none, but for debugging.
 func (s *Server) log(of *request, r *http.Request, status int) {
-	fields := append(of.describe(), "status", status, "received", of.received.Load(), "sent", of.sent.Load(),
-		"queued", seconds(time.Duration(of.waited.Load())), "took", seconds(time.Since(of.began)))
+	if of.ended().kind == "" {
+		s.Log.Debug("other", append(of.fields(status), "method", foreign(r.Method), "path", foreign(r.URL.Path))...)
+		return
+	}
+	s.logEnd(of, status)
+}
+
+// fields are what a line of the log says of a request that has ended.
+func (r *request) fields(status int) []any {
+	return append(r.describe(), "status", status, "received", r.received.Load(), "sent", r.sent.Load(),
+		"queued", seconds(time.Duration(r.waited.Load())), "took", seconds(time.Since(r.began)))
+}
+
+// logEnd writes the line of a request that asked for something.
+func (s *Server) logEnd(of *request, status int) {
+	fields := of.fields(status)
 	switch how := of.ended(); {
-	case how.kind == "":
-		s.Log.Debug("other", append(fields, "method", foreign(r.Method), "path", foreign(r.URL.Path))...)
 	case how.problem == nil:
 		s.Log.Info(how.kind, fields...)
 	default:

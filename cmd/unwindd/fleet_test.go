@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/unwindd/unwindd/internal/oracle"
+)
+
+// A fleetWorker is a worker that runs as a command does.
+type fleetWorker struct {
+	command *exec.Cmd
+	stderr  bytes.Buffer
+	ended   chan error
+}
+
+// fleetEnvironment is the environment of processes that share a folder.
+func fleetEnvironment(dir string) []string {
+	return append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir, "XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "DEBUGINFOD_URLS=", "NO_COLOR=1")
+}
+
+// fleetDir is a folder for workers, of a short path: those of sockets are bounded.
+func fleetDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fleet-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// startWorker starts a worker, and waits until it works.
+func startWorker(t *testing.T, dir string, flags ...string) *fleetWorker {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &fleetWorker{ended: make(chan error, 1)}
+	w.command = exec.Command(self, append([]string{"worker", "--queue-size", "1G"}, flags...)...) //nolint:gosec // this executable
+	w.command.Env, w.command.Stderr = fleetEnvironment(dir), &w.stderr
+	out, err := w.command.StdoutPipe()
+	if err == nil {
+		err = w.command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() { w.ended <- w.command.Wait() }()
+	t.Cleanup(func() {
+		_ = w.command.Process.Kill()
+		<-w.ended
+		if t.Failed() {
+			t.Log(w.stderr.String())
+		}
+	})
+	if err != nil || !strings.HasPrefix(line, "working for nats://127.0.0.1:") {
+		t.Fatalf("it says %q: %v, %s", line, err, w.stderr.String())
+	}
+	return w
+}
+
+// queueOf is the URL of the queue that a worker has.
+func queueOf(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "unwindd/queue/address"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// inFleet runs a command of a folder's fleet.
+func inFleet(t *testing.T, dir, work string, args ...string) (out string, status int) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...) //nolint:gosec // this executable
+	var stdout, stderr bytes.Buffer
+	c.Dir, c.Env, c.Stdout, c.Stderr = work, fleetEnvironment(dir), &stdout, &stderr
+	err = c.Run()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if stderr.Len() > 0 {
+		t.Logf("%v: %s", args, stderr.String())
+	}
+	return stdout.String(), c.ProcessState.ExitCode()
+}
+
+// fleetFiles are files in a folder: their copies are called as documents call them.
+func fleetFiles(t *testing.T) string {
+	t.Helper()
+	work := t.TempDir()
+	example := filepath.Dir(serverCore)
+	for name, source := range map[string]string{
+		"core": serverCore, "server": filepath.Join(example, "server"), "server.dmp": filepath.Join(example, "server.dmp"), "mixed.snapshot": mixed,
+		"perf.data": "../../examples/profile/perf.data",
+	} {
+		b, err := os.ReadFile(source)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(work, name), b, 0o700) //nolint:gosec // an executable among them
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return work
+}
+
+// TestAFleetPrintsWhatTheCommandPrints has jobs done by one worker that has the queue, and by
+// another that is killed again and again.
+func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
+	dir, work := fleetDir(t), fleetFiles(t)
+	first := startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "1")
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	second := fleetDir(t)
+	go func() {
+		defer close(ended)
+		for {
+			c := exec.Command(first.command.Path, "worker", "--queue", queueOf(t, dir), "--workers", "2") //nolint:gosec // this executable
+			c.Env = fleetEnvironment(second)
+			if err := c.Start(); err != nil {
+				return
+			}
+			select {
+			case <-stop:
+			case <-time.After(1500 * time.Millisecond):
+			}
+			_ = c.Process.Kill()
+			_ = c.Wait()
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-ended })
+	for _, c := range [][]string{
+		{"core", "--exe", "server"},
+		{"core", "--exe", "server", "--locals", "--crashed"},
+		{"mixed.snapshot", "--lanes"},
+		{"mixed.snapshot", "--format", "json"},
+		{"server.dmp", "--exe", "server", "--registers"},
+		{"core", "--signature"},
+		{"perf.data", "--format", "folded"},
+		{"perf.data"},
+	} {
+		local := "stack"
+		if c[0] == "perf.data" {
+			local = "profile"
+		}
+		root := t.TempDir() // a worker has no files of this machine
+		want, wantStatus := inFleet(t, dir, work, append([]string{local, "--sysroot", root}, c...)...)
+		for i := range 6 {
+			got, status := inFleet(t, dir, work, append([]string{"submit", "--wait", "--again", "--sysroot", root, "--priority", []string{"high", "low"}[i%2]}, c...)...)
+			if withoutPlaces(got) != withoutPlaces(want) || status != wantStatus {
+				t.Fatalf("%v: status %d, expected %d\n%s\nexpected\n%s", c, status, wantStatus, got, want)
+			}
+		}
+	}
+	if status := first.end(t); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	for _, left := range []string{"unwindd/s-*", "unwindd/spool/*"} {
+		if list, _ := filepath.Glob(filepath.Join(dir, left)); len(list) > 0 {
+			t.Errorf("it leaves %v", list)
+		}
+	}
+}
+
+// placesOfFiles are what is said of where files are, or are not.
+var placesOfFiles = regexp.MustCompile(`(?m)^ *(problem:.*|debug file.*|modules?)$|^ +0x[0-9a-f]+ /.*$|"(path|debug_file|problem|kernel|problems)": ?("[^"]*"|\[[^\]]*\]),?`)
+
+func withoutPlaces(text string) string { return placesOfFiles.ReplaceAllString(text, "") }
+
+// end ends the worker as systemd does.
+func (w *fleetWorker) end(t *testing.T) int {
+	t.Helper()
+	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-w.ended:
+		w.ended <- err
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+	return w.command.ProcessState.ExitCode()
+}
+
+// TestFleetRefuses uses flags of the fleet that have no meaning.
+func TestFleetRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args  []string
+		words string
+	}{
+		{[]string{"worker", "--queue", "nats://127.0.0.1:1", "--queue-listen", "localhost:0"}, "--queue-listen"},
+		{[]string{"worker", "--queue-listen", "0.0.0.0:0"}, "others reach this address"},
+		{[]string{"worker", "--queue-replicas", "9"}, "--queue-replicas"},
+		{[]string{"worker", "--queue-cert", "x"}, "expected both"},
+		{[]string{"submit"}, "arg"},
+		{[]string{"submit", "core"}, "no queue"},
+		{[]string{"submit", "core", "--group"}, "--wait"},
+		{[]string{"submit", "core", "--priority", "now"}, "--priority now"},
+		{[]string{"submit", "core", "--as", "x"}, "--as x"},
+		{[]string{"submit", "core", "--format", "x"}, "--format x"},
+		{[]string{"results", "x"}, "no job's ID"},
+		{[]string{"results", "--cancel"}, "expected IDs"},
+		{[]string{"results", "--state", "x"}, "--state x"},
+		{[]string{"results", "--queue", "nats://127.0.0.1:1"}, "the queue does not answer"},
+	} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(self, c.args...) //nolint:gosec // this executable
+		command.Env = fleetEnvironment(dir)
+		out, _ := command.CombinedOutput()
+		if status := command.ProcessState.ExitCode(); status == 0 || !strings.Contains(string(out), c.words) {
+			t.Errorf("%v: status %d, %s, expected %q", c.args, status, out, c.words)
+		}
+	}
+}
+
+// TestDocumentedFleet runs the commands of docs/fleet.md, in their order, with one worker.
+func TestDocumentedFleet(t *testing.T) {
+	text, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, work := fleetDir(t), fleetFiles(t)
+	startWorker(t, dir, "--queue-listen", "localhost:0")
+	env := append(fleetEnvironment(dir), commandEnvironment(t)[0])
+	commands := 0
+	for _, block := range consoleBlocks.FindAllStringSubmatch(string(text), -1) {
+		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+			command, want, _ := strings.Cut(step, "\n")
+			if strings.HasSuffix(command, "&") {
+				continue // the worker is started already
+			}
+			commands++
+			got := oracle.With{Dir: work, Env: env}.Run(t, "sh", "-c", command)
+			if !pattern(want).MatchString(strings.TrimSuffix(got, "\n")) {
+				t.Errorf("$ %s\n%s\nthe document shows\n%s", command, got, want)
+			}
+		}
+	}
+	if commands < 4 {
+		t.Errorf("%d commands, expected 4 or more", commands)
+	}
+}
+
+// pattern is what a document shows, in which "..." stands for anything.
+func pattern(shown string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSuffix(shown, "\n")), `\.\.\.`, "(?s:.*)") + "$")
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/engine/service/objects"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// submitFlags are the flags of `unwindd submit`.
+type submitFlags struct {
+	*globals
+	targetFlags
+	queueFlags
+	stack   job.Stack
+	profile job.Profile
+	names   bool // of a recording: functions and lines are looked for
+
+	as       string
+	priority string
+	deadline time.Duration
+	again    bool
+	wait     bool
+	group    bool
+	noFiles  bool
+}
+
+func newSubmit(g *globals) *cobra.Command {
+	f := &submitFlags{globals: g, stack: job.NewStack(), profile: job.NewProfile(), names: true}
+	cmd := &cobra.Command{
+		Use:   "submit FILE...",
+		Short: "Have the workers of a fleet walk cores and recordings",
+		Long: `Put cores, minidumps, snapshots and recordings of perf into the queue of a fleet,
+whose workers walk them. Each is a job, and has an ID: that of what is asked, and of
+what it is asked of. What was asked before is not asked again.
+
+Files of code that a target had loaded, and that are on this machine, are sent where
+the queue does not have them. With --wait the report is printed as 'unwindd stack' and
+'unwindd profile' print it; 'unwindd results' gives it later.`,
+		Example: `  unwindd submit core
+  unwindd submit core --wait --locals
+  unwindd submit perf.data --wait --format pprof -o cpu.pb.gz
+  unwindd submit /var/crash/* --wait --group`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&g.format, "format", "text", "the report is written as `FORMAT`: one of `unwindd stack`, or of a recording one of `unwindd profile`")
+	f.targetFlags.add(flags)
+	f.symbolFlags.names = &f.names
+	f.queueFlags.add(flags)
+	addStackFlags(flags, &f.stack)
+	addProfileFlags(flags, &f.profile)
+	flags.StringVar(&f.as, "as", "", "ask for a `KIND` of report: stack, profile or snapshot; the default is told by the file")
+	flags.StringVar(&f.priority, "priority", "normal", "before or after others: `PRIORITY` high, normal or low")
+	flags.DurationVar(&f.deadline, "deadline", 0, "nobody needs the report after `DURATION`")
+	flags.BoolVar(&f.again, "again", false, "do it again where there is a result")
+	flags.BoolVar(&f.wait, "wait", false, "wait for the reports, and print them")
+	flags.BoolVar(&f.group, "group", false, "with --wait, count crashes by their signatures, and print no reports")
+	flags.BoolVar(&f.noFiles, "no-files", false, "send no files of code")
+	return cmd
+}
+
+// A submission is a file that was submitted.
+type submission struct {
+	path string
+	*fleet.Submitted
+}
+
+func (f *submitFlags) run(cmd *cobra.Command, paths []string) error {
+	if err := f.checkFlags(); err != nil {
+		return err
+	}
+	q, err := f.connect(cmd.Context(), f.log())
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	e, end, err := f.opener()
+	if err != nil {
+		return err
+	}
+	defer end()
+	var list []submission
+	var failures []error
+	for _, path := range paths {
+		s, err := f.submit(cmd, q, e, path)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", path, err))
+			if errors.Is(err, fleet.ErrFull) {
+				break // the next one has no room either
+			}
+			continue
+		}
+		list = append(list, submission{path, s})
+	}
+	if !f.wait {
+		err = f.write(func(w *writer) error { return writeSubmitted(w, list) })
+	} else {
+		err = f.waitFor(cmd.Context(), q, list)
+	}
+	return errors.Join(append(failures, err)...)
+}
+
+// writeSubmitted writes the IDs of jobs.
+func writeSubmitted(w io.Writer, list []submission) error {
+	p := report.NewLinePrinter(w)
+	for _, s := range list {
+		state := "queued"
+		switch {
+		case s.HasResult:
+			state = "done before"
+		case s.Known:
+			state = "queued before"
+		}
+		p.Printf("%s  %-13s  %s\n", s.ID, state, s.path)
+	}
+	return p.Flush()
+}
+
+// checkFlags refuses flags that have no meaning, or none together.
+func (f *submitFlags) checkFlags() error {
+	f.profile.NoSymbols = !f.names
+	f.stack.Format, f.profile.Format = f.format, f.format
+	if f.group {
+		f.stack.Signature, f.stack.Format = true, "json"
+	}
+	switch {
+	case f.group && !f.wait:
+		return usageError{errors.New("--group: expected --wait too")}
+	case f.group && f.as != "" && f.as != "stack":
+		return usageError{fmt.Errorf("--group counts crashes: expected no --as %s", f.as)}
+	case f.as != "" && !slices.Contains([]string{"stack", "profile", "snapshot"}, f.as):
+		return usageError{fmt.Errorf("--as %s: expected stack, profile or snapshot", f.as)}
+	case !slices.Contains(fleet.Priorities, f.priority):
+		return usageError{fmt.Errorf("--priority %s: expected high, normal or low", f.priority)}
+	case f.deadline < 0:
+		return usageError{fmt.Errorf("--deadline %v: expected more than 0", f.deadline)}
+	case !slices.Contains(job.StackFormats, f.format) && !slices.Contains(job.ProfileFormats, f.format):
+		return usageError{fmt.Errorf("--format %s: expected %s", f.format, strings.Join(slices.Concat(job.StackFormats, job.ProfileFormats), ", "))}
+	}
+	return f.queueFlags.check()
+}
+
+// opener is an engine that opens targets, and walks nothing; nil: no files are sent.
+func (f *submitFlags) opener() (e *engine.Engine, end func(), err error) {
+	if f.noFiles {
+		return nil, func() {}, nil
+	}
+	f.inProcess = true // nothing is walked here
+	plugins, err := f.plugins()
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err = engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs})
+	if err != nil {
+		return nil, nil, err
+	}
+	return e, func() { _ = e.Close() }, nil
+}
+
+// submit submits one file, after the files of code that it needs.
+func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engine, path string) (*fleet.Submitted, error) {
+	t, err := f.task(cmd, path)
+	if err != nil {
+		return nil, err
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	how := fleet.How{Priority: f.priority, Again: f.again}
+	if f.deadline > 0 {
+		how.Deadline = time.Now().UTC().Add(f.deadline)
+	}
+	if e != nil && t.Kind != "profile" {
+		if err := f.sendFiles(cmd.Context(), q, e, path); err != nil {
+			return nil, err
+		}
+	}
+	return q.Submit(cmd.Context(), t, in, how)
+}
+
+// task is what is asked of a file.
+func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) {
+	kind := cmp.Or(f.as, kindOf(path))
+	name := filepath.Base(path)
+	var options proto.Message
+	var err error
+	switch kind {
+	case "stack":
+		o := optionsOf(&f.stack)
+		o.Name, options, err = name, o, f.stack.Check(cmd.Flags().Changed)
+	case "profile":
+		o := profileOptionsOf(&f.profile)
+		o.Name, options, err = name, o, f.profile.Check()
+	default:
+		options = &pb.SnapshotOptions{Name: name}
+	}
+	if err != nil {
+		return fleet.Task{}, usageError{err}
+	}
+	return fleet.NewTask(kind, options)
+}
+
+// kindOf is what is asked of a file where the command line does not say it.
+func kindOf(path string) string {
+	if commandFor(path) == "profile" {
+		return "profile"
+	}
+	return "stack"
+}
+
+// profileOptionsOf are the options of a server that stand for flags.
+func profileOptionsOf(p *job.Profile) *pb.ProfileOptions {
+	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate}
+	if p.MaxStack != engine.DefaultMaxFrames {
+		o.MaxStack = uint32(p.MaxStack) //nolint:gosec // checked
+	}
+	return o
+}
+
+// sendFiles sends the files of code and debug information of a target that are here, and that
+// the queue does not have.
+func (f *submitFlags) sendFiles(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
+	t, err := e.Open(path)
+	if err != nil {
+		return nil // the result says what is wrong with it
+	}
+	defer t.Close()
+	for _, m := range t.Loaded() {
+		if err := f.sendFilesOf(ctx, q, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *submitFlags) sendFilesOf(ctx context.Context, q *fleet.Queue, m *code.Module) error {
+	if m.Object == nil || len(m.BuildID) < objects.MinID || len(m.BuildID) > objects.MaxID || m.File == "" {
+		return nil
+	}
+	if err := f.sendObject(ctx, q, m.BuildID, objects.Executable, m.Object); err != nil {
+		return err
+	}
+	if found := m.Code.FindDebug(); found.Object != nil {
+		defer found.Object.Close()
+		return f.sendObject(ctx, q, m.BuildID, objects.DebugInfo, found.Object)
+	}
+	return nil
+}
+
+func (f *submitFlags) sendObject(ctx context.Context, q *fleet.Queue, id []byte, kind string, o *object.Object) error {
+	sent, err := q.PutObject(ctx, id, kind, bytes.NewReader(o.Data()))
+	if err != nil {
+		return err
+	}
+	if log := f.log(); sent && log != nil {
+		log(fmt.Sprintf("%s: %d bytes were sent to the queue as %s of %x", o.Name(), len(o.Data()), kind, id))
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/job"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// This file does jobs of a fleet, as if they were requests.
+
+// A Doer does jobs of a fleet by a server's workers, within its limits.
+type Doer struct{ server *Server }
+
+// Doer is what does jobs of a fleet.
+func (s *Server) Doer() Doer { return Doer{s} }
+
+// fleetCaller is who asks in the place of those who have jobs done.
+const fleetCaller = "(fleet)"
+
+// Begin implements fleet.Doer.
+func (d Doer) Begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) error) (fleet.Report, error) {
+	s := d.server
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	of := &request{id: rand.Text()[:16], caller: fleetCaller, began: time.Now(), span: trace.SpanFromContext(ctx)}
+	r := &fleetReport{server: s, of: of, kind: t.Kind, leave: leave}
+	if err := r.begin(context.WithValue(ctx, requestKey, of), t, receive); err != nil {
+		r.err = err
+		return nil, errors.Join(r.fault(), r.Close())
+	}
+	return r, nil
+}
+
+// A fleetReport is one that comes.
+type fleetReport struct {
+	server *Server
+	of     *request
+	kind   string
+	leave  func()
+	in     *upload
+	answer *answer
+	about  fleet.About
+	err    error // why it does not come, or broke off
+}
+
+// begin takes the input, and has a worker begin.
+func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.Writer) error) error {
+	j, name, err := r.server.taskJob(t)
+	if err != nil {
+		return err
+	}
+	r.about = fleet.About{Type: contentType(j), Name: name}
+	if r.in, err = newUpload(r.server.spoolDir(), r.server.budget, r.server.now().Body); err != nil {
+		return err
+	}
+	if err := receive(r.in); err != nil {
+		return err
+	}
+	r.server.metrics.received(r.in.size)
+	if err := j.CheckInput(r.in.size > 0); err != nil {
+		return err
+	}
+	r.answer, err = r.server.begin(ctx, r.of, j, r.in.File, name)
+	return err
+}
+
+// taskJob is the job of a task.
+func (s *Server) taskJob(t *fleet.Task) (j *job.Job, name string, err error) {
+	switch t.Kind {
+	case "stack":
+		return taskOf(t, &pb.StackOptions{}, s.stackJob)
+	case "profile":
+		return taskOf(t, &pb.ProfileOptions{}, s.profileJob)
+	case "snapshot":
+		return taskOf(t, &pb.SnapshotOptions{}, s.snapshotJob)
+	}
+	return nil, "", badRequest.new(fmt.Sprintf("a job of the kind %.100q, expected stack, profile or snapshot", t.Kind))
+}
+
+func taskOf[O proto.Message](t *fleet.Task, options O, jobOf func(O) (*job.Job, string, error)) (*job.Job, string, error) {
+	if err := t.ReadOptions(options); err != nil {
+		return nil, "", badRequest.new("options that cannot be read: " + err.Error())
+	}
+	return jobOf(options)
+}
+
+// Read implements io.Reader.
+func (r *fleetReport) Read(p []byte) (int, error) {
+	n, err := r.answer.Read(p)
+	r.of.sent.Add(int64(n))
+	r.server.metrics.sent(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+		err = r.fault()
+	}
+	return n, err
+}
+
+// othersFaults are the problems that may not be the job's fault, and that a job has tries for.
+var othersFaults = map[string]bool{died.name: true}
+
+// passing are the problems of this machine, of now: they say nothing about the job.
+var passing = map[string]bool{busy.name: true, ending.name: true, failed.name: true, canceled.name: true}
+
+// fault is the error as a fleet has it: a *fleet.Fault where it says something about the job.
+func (r *fleetReport) fault() error {
+	p := problemOf(r.err)
+	if passing[p.name()] {
+		return r.err
+	}
+	return &fleet.Fault{Problem: fleet.Problem{Name: p.name(), Detail: p.Detail}, Again: othersFaults[p.name()]}
+}
+
+// About implements fleet.Report.
+func (r *fleetReport) About() fleet.About {
+	<-r.answer.done
+	r.about.Unwalked = r.answer.outcome.Unwalked
+	return r.about
+}
+
+// Close implements fleet.Report.
+func (r *fleetReport) Close() error {
+	defer r.leave()
+	var p *problem
+	status := 200
+	if r.err != nil {
+		p = problemOf(r.err)
+		status = p.Status
+	}
+	s := r.server
+	s.end(r.of, "job "+r.kind, p)
+	s.logEnd(r.of, status)
+	var err error
+	if r.answer != nil {
+		err = r.answer.Close()
+	}
+	if r.in != nil {
+		err = errors.Join(err, r.in.Close())
+	}
+	return err
+}
+
+// WatchFleet adds the figures of a queue, and of a worker of it, to those at /metrics; the
+// worker may be nil. They say when a fleet needs more workers.
+func (s *Server) WatchFleet(q *fleet.Queue, w *fleet.Worker) {
+	s.metrics.registry.MustRegister(fleetFigures{q, w})
+}
+
+// fleetFigures are asked for when somebody wants them.
+type fleetFigures struct {
+	queue  *fleet.Queue
+	worker *fleet.Worker // nil: there is none
+}
+
+var (
+	jobsWaiting = prometheus.NewDesc("unwindd_fleet_jobs_waiting", "Jobs of the queue that no worker has.", []string{"priority"}, nil)
+	jobsRunning = prometheus.NewDesc("unwindd_fleet_jobs_running", "Jobs of the queue that a worker has, or that wait to be tried again.", []string{"priority"}, nil)
+	oldestJob   = prometheus.NewDesc("unwindd_fleet_oldest_job_seconds", "How long ago the oldest job of the queue was asked for.", nil, nil)
+	queueBytes  = prometheus.NewDesc("unwindd_fleet_bytes", "Bytes that the queue keeps, and that it may.", []string{"store", "what"}, nil)
+	jobsBusy    = prometheus.NewDesc("unwindd_fleet_worker_jobs", "Jobs that this worker does, and that it may do at a time.", []string{"what"}, nil)
+	jobsDone    = prometheus.NewDesc("unwindd_fleet_results_total", "Results that this worker has stored.", []string{"state"}, nil)
+	jobsAgain   = prometheus.NewDesc("unwindd_fleet_tried_again_total", "Jobs that this worker has begun, and that are tried again.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (f fleetFigures) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{jobsWaiting, jobsRunning, oldestJob, queueBytes, jobsBusy, jobsDone, jobsAgain} {
+		to <- d
+	}
+}
+
+// figuresPatience is how long the queue may take to say how it is.
+const figuresPatience = 2 * time.Second
+
+// Collect implements prometheus.Collector. What the queue does not answer is left out.
+func (f fleetFigures) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), figuresPatience)
+	defer cancel()
+	if n, err := f.queue.Figures(ctx); err == nil {
+		for _, p := range fleet.Priorities {
+			gauge(jobsWaiting, float64(n.Waiting[p]), p)
+			gauge(jobsRunning, float64(n.Running[p]), p)
+		}
+		gauge(oldestJob, n.Oldest.Seconds())
+		for name, b := range n.Bytes {
+			gauge(queueBytes, float64(b.Used), name, "used")
+			gauge(queueBytes, float64(b.Most), name, "most")
+		}
+	}
+	if f.worker == nil {
+		return
+	}
+	gauge(jobsBusy, float64(f.worker.Busy()), "running")
+	gauge(jobsBusy, float64(f.worker.Jobs), "most")
+	results, again := f.worker.Counts()
+	for state, n := range results {
+		to <- prometheus.MustNewConstMetric(jobsDone, prometheus.CounterValue, float64(n), string(state))
+	}
+	to <- prometheus.MustNewConstMetric(jobsAgain, prometheus.CounterValue, float64(again))
+}
