@@ -126,11 +126,12 @@ func loadInputs(unwindd, dir string) (list []*input, err error) {
 	return list, nil
 }
 
-// tried are the places where a file was looked for: they are those of the machine.
-var tried = regexp.MustCompile(`: tried (\\.|[^"\\])*`)
+// absent are the words about a file that is not there. The command says where it was looked
+// for, and a server that it can be put.
+var absent = regexp.MustCompile(`: (no file with build ID|its file is not here)(\\.|[^"\\])*`)
 
 // plain is a report without what is of the machine, and not of the target.
-func plain(text []byte) []byte { return tried.ReplaceAll(text, nil) }
+func plain(text []byte) []byte { return absent.ReplaceAll(text, []byte(": no file")) }
 
 // isRight says that an answer is what the command writes.
 func (in *input) isRight(answer []byte) bool {

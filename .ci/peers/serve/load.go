@@ -85,8 +85,8 @@ func (m *measurement) load(network string) error {
 	if err != nil {
 		return err
 	}
-	if _, errs := m.send(s, network, 2*len(m.inputs)*runtime.NumCPU()); errs != nil { // workers and plugins start
-		return errors.Join(errs, end())
+	if err := s.wake(m.inputs, runtime.NumCPU()); err != nil {
+		return errors.Join(err, end())
 	}
 	before, err := s.settled(nil)
 	if err != nil {
@@ -137,13 +137,13 @@ func (m *measurement) send(s *server, network string, count int) ([]took, error)
 // ask sends a target. The time ends when the answer was read.
 func ask(s *server, c *http.Client, in *input) took {
 	began := time.Now()
-	answer, text, err := send(context.Background(), c, http.MethodPost, s.origin()+in.path, in.body)
+	status, text, err := send(context.Background(), c, http.MethodPost, s.origin()+in.path, in.body)
 	t := took{in, time.Since(began), err}
 	switch {
 	case err != nil:
 		t.err = fmt.Errorf("%s: %w", in.name, err)
-	case answer.StatusCode != http.StatusOK:
-		t.err = fmt.Errorf("%s: %s: %s", in.name, answer.Status, text)
+	case status != http.StatusOK:
+		t.err = fmt.Errorf("%s: status %d: %s", in.name, status, text)
 	case !in.isRight(text):
 		t.err = fmt.Errorf("%s: another answer than the command's: %s", in.name, in.difference(text))
 	}
@@ -191,18 +191,69 @@ func printTimes(times []took) {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
 
-// settled is what a server has when nothing is under way. Where it has had less before it is
-// asked again for a while: a connection that is closed is noticed a moment later.
+// settled is what a server has when nothing is under way: the most of some samples, because
+// how many goroutines collect the figures that tell of goroutines is not always the same.
+// Where it has had less before it is asked again for a while: a connection that is closed is
+// noticed a moment later.
 func (s *server) settled(before *usage) (u *usage, err error) {
-	for end := time.Now().Add(endGrace); ; {
-		time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
+	if before == nil {
+		return s.mostOf(5)
+	}
+	for end := time.Now().Add(endGrace); ; time.Sleep(250 * time.Millisecond) {
 		if u, err = s.usage(); err != nil {
 			return nil, err
 		}
-		if before == nil || u.notAbove(before) == nil || time.Now().After(end) {
+		if u.notAbove(before) == nil || time.Now().After(end) {
 			return u, nil
 		}
 	}
+}
+
+// pluginsOfAll is how many plugins a worker has that has seen every input: of x86-64 and of
+// AMDGPU.
+const pluginsOfAll = 2
+
+// wake has workers work until so many are there, each with its plugins: what there is at the
+// end of something is compared with that.
+func (s *server) wake(inputs []*input, workers int) error {
+	for range 50 {
+		var wait sync.WaitGroup
+		errs := make([]error, 4*workers)
+		for i := range errs {
+			wait.Go(func() {
+				c := s.client("unix")
+				defer c.CloseIdleConnections()
+				for k := range inputs {
+					errs[i] = errors.Join(errs[i], ask(s, c, inputs[(i+k)%len(inputs)]).err)
+				}
+			})
+		}
+		wait.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		if w, p := s.workers(); len(w) == workers && len(p) == workers*pluginsOfAll {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d workers with their plugins have not started", workers)
+}
+
+// mostOf has the most goroutines and descriptors of some samples, and the rest of the last.
+func (s *server) mostOf(samples int) (most *usage, err error) {
+	for range samples {
+		u, err := s.usage()
+		if err != nil {
+			return nil, err
+		}
+		if most != nil {
+			u.Goroutines, u.Descriptors = max(u.Goroutines, most.Goroutines), max(u.Descriptors, most.Descriptors)
+		}
+		most = u
+		time.Sleep(100 * time.Millisecond)
+	}
+	return most, nil
 }
 
 // notAbove says what there is more of than before.

@@ -94,8 +94,7 @@ func (s *server) end() error {
 		}
 	case <-time.After(endGrace):
 		_ = s.command.Process.Kill()
-		<-s.ended
-		return fmt.Errorf("the server has not ended %v after SIGTERM", endGrace)
+		return errors.Join(fmt.Errorf("the server has not ended %v after SIGTERM", endGrace), <-s.ended)
 	}
 	var errs []error
 	for _, pid := range processes {
@@ -187,23 +186,23 @@ func (s *server) put(c *http.Client, id string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if status.StatusCode != http.StatusCreated && status.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("put of %s: %s: %s", id, status.Status, text)
+	if status != http.StatusCreated && status != http.StatusNoContent {
+		return fmt.Errorf("put of %s: status %d: %s", id, status, text)
 	}
 	return nil
 }
 
 // send makes a request, and reads the answer to its end.
-func send(ctx context.Context, c *http.Client, method, url string, body []byte) (*http.Response, []byte, error) {
+func send(ctx context.Context, c *http.Client, method, url string, body []byte) (status int, text []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(string(body)))
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	answer, err := c.Do(r)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	return answer, text, err
+	text, err = io.ReadAll(answer.Body)
+	return answer.StatusCode, text, err
 }

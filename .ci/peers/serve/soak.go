@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,9 +48,12 @@ func soakApart(unwindd, dir string) error {
 // diskSize is how many bytes the disk of the server has.
 const diskSize = 256 << 20
 
+// soakWorkers is how many requests the server works on at a time.
+const soakWorkers = 4
+
 // soakFlags are the limits of the server: a queue that is full at times, and callers that it
 // does not wait for long.
-var soakFlags = []string{"--workers", "4", "--max-waiting", "24", "--max-idle", "4s", "--max-time", "30s", "--log-level", "debug"}
+var soakFlags = []string{"--workers", strconv.Itoa(soakWorkers), "--max-waiting", "24", "--max-idle", "4s", "--max-time", "30s", "--log-level", "debug"}
 
 // A soaking is one that is under way.
 type soaking struct {
@@ -98,7 +102,7 @@ func (s *soaking) run() error {
 	if err := s.putAll(); err != nil {
 		return err
 	}
-	if err := s.wakeAll(); err != nil {
+	if err := s.wake(s.inputs, soakWorkers); err != nil {
 		return err
 	}
 	before, err := s.settled(nil)
@@ -129,7 +133,7 @@ func (s *soaking) run() error {
 	close(stop)
 	torments.Wait()
 	asking.Wait()
-	if err := s.wakeAll(); err != nil {
+	if err := s.wake(s.inputs, soakWorkers); err != nil {
 		return err
 	}
 	after, err := s.settled(before)
@@ -146,23 +150,6 @@ func (s *soaking) run() error {
 
 // longSoak is how long a soak is whose memory is judged.
 const longSoak = 5 * time.Minute
-
-// wakeAll has every worker work, so that as many are there at the end as at the start.
-func (s *soaking) wakeAll() error {
-	var wait sync.WaitGroup
-	errs := make([]error, 16)
-	for i := range errs {
-		wait.Go(func() {
-			c := s.client("unix")
-			defer c.CloseIdleConnections()
-			for range 4 {
-				errs[i] = errors.Join(errs[i], ask(s.server, c, s.inputs[i%len(s.inputs)]).err)
-			}
-		})
-	}
-	wait.Wait()
-	return errors.Join(errs...)
-}
 
 // left says what is left of requests when none is under way.
 func (s *soaking) left() error {
