@@ -115,7 +115,7 @@ func (r *fleetReport) Read(p []byte) (int, error) {
 var othersFaults = map[string]bool{died.name: true}
 
 // passing are the problems of this machine, of now: they say nothing about the job.
-var passing = map[string]bool{busy.name: true, ending.name: true, failed.name: true, canceled.name: true}
+var passing = map[string]bool{busy.name: true, ending.name: true, noRoom.name: true, failed.name: true, canceled.name: true}
 
 // fault is the error as a fleet has it: a *fleet.Fault where it says something about the job.
 func (r *fleetReport) fault() error {

@@ -73,7 +73,10 @@ func (u *upload) Write(p []byte) (int, error) {
 	return u.File.Write(p)
 }
 
-// ReadFrom implements io.ReaderFrom: that of the file knows no bounds.
+// WriteString implements io.StringWriter: that of the file knows no bounds.
+func (u *upload) WriteString(text string) (int, error) { return u.Write([]byte(text)) }
+
+// ReadFrom implements io.ReaderFrom: likewise.
 func (u *upload) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{u}, r)
 }
