@@ -386,9 +386,12 @@ func (t *try) report(ctx context.Context, r *Result) error {
 		received = t.worker.queue.input(ctx, &t.job, w)
 		return received
 	})
+	var f *Fault
 	switch {
 	case errors.Is(received, jetstream.ErrObjectNotFound):
 		return &Fault{Problem: Problem{"not-found", errNoInput.Error()}}
+	case errors.As(err, &f): // it may be about what was received: that it is too large
+		return f
 	case received != nil:
 		return received
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
