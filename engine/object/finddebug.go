@@ -184,10 +184,8 @@ type debugSearch struct {
 
 // try opens a file and returns it where it is the object's debug file.
 func (s *debugSearch) try(p place) *Object {
-	for _, t := range s.tried {
-		if t.Path == p.path() {
-			return nil
-		}
+	if s.seen.add(p.file, p.entry) { // by its place: two may be called the same in the target
+		return nil
 	}
 	o, err := s.store.openCode(p, nil)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A lost Remote has no file, and says so by a path of this machine.
@@ -78,6 +79,7 @@ func TestServerIsUnseen(t *testing.T) {
 		return s.post(t, forms[0], file(t, crashCore))
 	}
 
+	oracle.Tools(t, "objcopy")
 	options.Remote = lost{at}
 	s := start(t, options)
 	if text := check(s); !strings.Contains(text, "/srv/example/server: its file is not here: put it by its build ID, "+crashID) {
@@ -89,6 +91,22 @@ func TestServerIsUnseen(t *testing.T) {
 	}
 	if text := check(s); !strings.Contains(text, "/srv/example/server: ") {
 		t.Errorf("what is damaged is not said: %.2000s", text)
+	}
+
+	// What is at two places of the server may be called the same in the target: each is looked at.
+	stripped, debug := filepath.Join(at, "stripped"), filepath.Join(at, "only.debug")
+	oracle.Run(t, "objcopy", "--strip-all", crashExe, stripped)
+	oracle.Run(t, "objcopy", "--only-keep-debug", crashExe, debug)
+	parts := options
+	parts.State, parts.Run, parts.Remote = filepath.Join(at, "s3"), filepath.Join(at, "r3"), nil
+	s = start(t, parts)
+	for _, path := range []string{stripped, debug} {
+		if answer, text := s.ask(t, http.MethodPut, "/v1/objects/"+crashID, bytes.NewReader(file(t, path))); answer.StatusCode >= 300 {
+			t.Fatalf("%s: %s", answer.Status, text)
+		}
+	}
+	if text := check(s); !strings.Contains(text, `"function": "content_length"`) {
+		t.Errorf("the debug file that was put was not taken: %.2000s", text)
 	}
 
 	write(filepath.Join(sysroot, "srv/example/server"), []byte("no code"))
