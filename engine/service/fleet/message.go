@@ -85,7 +85,7 @@ type Result struct {
 	Problem *Problem `json:"problem,omitempty"` // where there is no report
 	// Unwalked says why nothing could be walked, for lack of an architecture.
 	Unwalked string    `json:"unwalked,omitempty"`
-	Tries    int       `json:"tries"`             // how often the job was begun
+	Tries    int       `json:"tries"`             // how often the job came to an end, of whatever kind
 	Reasons  []string  `json:"reasons,omitempty"` // why it was begun again
 	Worker   string    `json:"worker,omitempty"`
 	Begun    time.Time `json:"begun,omitzero"`

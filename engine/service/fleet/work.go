@@ -275,15 +275,16 @@ func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
 
 // run does the job, and says what became of it.
 func (t *try) run(ctx context.Context) {
-	q := t.worker.queue
-	has, err := q.hasResult(ctx, t.id)
-	if has {
-		t.acknowledge()
-		return
-	}
-	if err != nil {
-		t.later(err)
-		return
+	if t.isAgain() {
+		has, err := t.worker.queue.hasResult(ctx, t.id)
+		if has {
+			t.acknowledge()
+			return
+		}
+		if err != nil {
+			t.later(err)
+			return
+		}
 	}
 	result, err := t.result(ctx)
 	switch {
@@ -298,6 +299,13 @@ func (t *try) run(ctx context.Context) {
 	}
 }
 
+// isAgain says that a worker was given the job before: it may have a result, or a reason why it
+// has none.
+func (t *try) isAgain() bool {
+	d, err := t.message.Metadata()
+	return err != nil || d.NumDelivered > 1
+}
+
 // result makes the result of the job; the error says that it is to be tried again.
 func (t *try) result(ctx context.Context) (*Result, error) {
 	r := &Result{ID: t.id, Worker: t.worker.Name, Begun: t.begun, Tries: 1}
@@ -309,8 +317,10 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 		return fail(Failed, "usage", err.Error())
 	}
 	r.Kind = t.job.Kind
-	if err := t.readTries(ctx); err != nil {
-		return nil, err
+	if t.isAgain() {
+		if err := t.readTries(ctx); err != nil {
+			return nil, err
+		}
 	}
 	r.Tries, r.Reasons = len(t.before.Reasons)+1, t.before.Reasons
 	if !t.job.Deadline.IsZero() && time.Now().After(t.job.Deadline) {
