@@ -32,7 +32,7 @@ test: ## the tests
 RACE_WHOLE = ./engine ./engine/debuginfod ./engine/otlpexport ./engine/plugin ./engine/profile ./engine/service ./engine/service/fleet ./engine/service/objects ./engine/service/remote ./engine/service/worker ./engine/symbol/dwarf ./engine/symbolize ./engine/target/process ./engine/unpack ./sdk ./sdk/archtest
 RACE_SHARED = ./cfi ./cmd/unwindd ./engine/code ./engine/object ./engine/report ./engine/symbol ./engine/symbol/breakpad ./engine/symbol/llvmir ./engine/symbol/resolve ./engine/walk \
 	./engine/target/elfcore ./engine/target/gpusamples/rocprof ./engine/target/snapshot ./engine/verify ./internal/oracle ./locexpr ./plugins/amdgpu
-RACE_TESTS = AsFarAs|ASoundPlugin|Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServePage|ServeTraces|SocketActivation
+RACE_TESTS = AsFarAs|ASoundPlugin|Concurrent|Shared|Share|AtOnce|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServePage|ServeTraces|SocketActivation|AFleetPrints|OutlivesDamaged
 race: ## the tests of what runs concurrently under the race detector
 	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
 	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)

@@ -4,11 +4,11 @@ package engine_test
 
 import (
 	"context"
-	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +19,9 @@ import (
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
+
+// pause begins what the kernel says of a process that waits in pause(2).
+const pause = "34 "
 
 // apart starts the program of otherstack.s where other files are mounted, as in a container:
 // its debug file is there alone.
@@ -52,15 +55,11 @@ func apart(t *testing.T) (pid int) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for range 1000 { // until it is the program
-		if file, err := elf.Open(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid)); err == nil {
-			isIt := file.Section(".interp") == nil
-			_ = file.Close()
-			if isIt {
-				return cmd.Process.Pid
-			}
+	for range 1000 { // until it is the program, and waits
+		if call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cmd.Process.Pid)); err == nil && strings.HasPrefix(string(call), pause) {
+			return cmd.Process.Pid
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 	t.Fatal("the program does not start")
 	return 0
