@@ -27,7 +27,7 @@ import (
 // This file has a server read damaged files, one after the other, and two at a time.
 
 var (
-	damagedRuns = flag.Int("damaged", 0, "how many damaged files a server reads; 0: 300, or 20,000 with UNWINDD_PROOF=1")
+	damagedRuns = flag.Int("damaged", 0, "how many damaged files a server reads; 0: 300, 40 with -short, or 20,000 with UNWINDD_PROOF=1")
 	damagedSeed = flag.Uint64("damaged-seed", 1, "of the damage")
 	damagedDir  = flag.String("damaged-dir", "", "keep the files of requests that fail in this folder")
 )
@@ -212,6 +212,9 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 	runs := *damagedRuns
 	if runs == 0 {
 		runs = 300
+		if testing.Short() {
+			runs = 40
+		}
 		if os.Getenv("UNWINDD_PROOF") == "1" {
 			runs = 20000
 		}
