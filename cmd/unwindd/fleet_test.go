@@ -152,6 +152,10 @@ func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { close(stop); <-ended })
+	tries := 6
+	if testing.Short() {
+		tries = 1
+	}
 	for _, c := range [][]string{
 		{"core", "--exe", "server"},
 		{"core", "--exe", "server", "--locals", "--crashed"},
@@ -168,7 +172,7 @@ func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
 		}
 		root := t.TempDir() // a worker has no files of this machine
 		want, wantStatus := inFleet(t, dir, work, append([]string{local, "--sysroot", root}, c...)...)
-		for i := range 6 {
+		for i := range tries {
 			got, status := inFleet(t, dir, work, append([]string{"submit", "--wait", "--again", "--sysroot", root, "--priority", []string{"high", "low"}[i%2]}, c...)...)
 			if withoutPlaces(got) != withoutPlaces(want) || status != wantStatus {
 				t.Fatalf("%v: status %d, expected %d\n%s\nexpected\n%s", c, status, wantStatus, got, want)
