@@ -31,11 +31,12 @@ import (
 // submitFlags are the flags of `unwindd submit`.
 type submitFlags struct {
 	*globals
-	targetFlags
 	queueFlags
-	stack   job.Stack
-	profile job.Profile
-	names   bool // of a recording: functions and lines are looked for
+	exe, sysroot string // as those of targets
+	debugDirs    []string
+	stack        job.Stack
+	profile      job.Profile
+	names        bool // of a recording: functions and lines are looked for
 
 	as       string
 	priority string
@@ -67,8 +68,10 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&g.format, "format", "text", "the report is written as `FORMAT`: one of `unwindd stack`, or of a recording one of `unwindd profile`")
-	f.targetFlags.add(flags)
-	f.symbolFlags.names = &f.names
+	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
+	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	flags.BoolVar(&f.names, "symbols", true, "look for functions and lines of a recording; with --symbols=false there are addresses only")
 	f.queueFlags.add(flags)
 	addStackFlags(flags, &f.stack)
 	addProfileFlags(flags, &f.profile)
