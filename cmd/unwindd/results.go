@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/client"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 )
 
@@ -65,7 +65,7 @@ func outcomeOf(r *fleet.Result, path string) error {
 	case r.State != fleet.Done:
 		return fmt.Errorf("%s: %w", path, &failedJobError{r})
 	case r.Unwalked != "":
-		return fmt.Errorf("%s: %w", r.Unwalked, engine.ErrNotWalked)
+		return client.NotWalked(r.Unwalked)
 	}
 	return nil
 }

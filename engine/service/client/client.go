@@ -246,8 +246,11 @@ func unwalked(end *pb.ReportEnd) error {
 	if end.GetUnwalked() == "" {
 		return nil
 	}
-	return notWalkedError(end.GetUnwalked())
+	return NotWalked(end.GetUnwalked())
 }
+
+// NotWalked is engine.ErrNotWalked in the words of another process, which said why.
+func NotWalked(why string) error { return notWalkedError(why) }
 
 // A notWalkedError is engine.ErrNotWalked in the words of the server.
 type notWalkedError string

@@ -46,17 +46,17 @@ func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name strin
 	return time.Since(info.ModTime) < q.Time/freshFor, nil
 }
 
-// keep stores what a file has under a name, unless it is there.
-func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name string, f io.ReadSeeker) error {
+// keep stores what a file has under a name. sent is false where it is there already.
+func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name string, f io.ReadSeeker) (sent bool, err error) {
 	has, err := q.has(ctx, store, name)
 	if has || err != nil {
-		return err
+		return false, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
+		return false, err
 	}
 	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
-	return full(err)
+	return err == nil, full(err)
 }
 
 // ErrFull is wrapped by the error of something for which the queue has no room.
@@ -124,16 +124,7 @@ func objectName(id []byte, kind string) string { return hex.EncodeToString(id) +
 // objects.DebugInfo. Whether it is of that build ID, they read themselves. sent says that it
 // was not there.
 func (q *Queue) PutObject(ctx context.Context, id []byte, kind string, f io.ReadSeeker) (sent bool, err error) {
-	name := objectName(id, kind)
-	has, err := q.has(ctx, q.objects, name)
-	if has || err != nil {
-		return false, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return false, err
-	}
-	_, err = q.objects.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
-	return err == nil, full(err)
+	return q.keep(ctx, q.objects, objectName(id, kind), f)
 }
 
 // Objects are the code objects of a queue as a worker has them: those that it needed stay in

@@ -95,7 +95,8 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 // sendInput puts the input of a job where workers find it.
 func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
 	if j.Size > maxInline {
-		return q.keep(ctx, q.inputs, j.Input, in)
+		_, err := q.keep(ctx, q.inputs, j.Input, in)
+		return err
 	}
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
 		return err

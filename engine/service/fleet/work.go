@@ -125,7 +125,7 @@ const lookForJobs = time.Second
 // too: they are another worker's at once.
 func (w *Worker) Run(ctx, now context.Context) error {
 	canceled, err := w.queue.conn.Subscribe(cancelPrefix+"*", func(m *nats.Msg) {
-		w.cancel(strings.TrimPrefix(m.Subject, cancelPrefix), errCanceled)
+		w.cancel(strings.TrimPrefix(m.Subject, cancelPrefix))
 	})
 	if err != nil {
 		return err
@@ -154,30 +154,34 @@ func (w *Worker) serve(ctx, now context.Context) {
 	wake := make(chan *nats.Msg, 1)
 	for ctx.Err() == nil {
 		m := w.next(ctx)
+		if m == nil {
+			m = w.await(ctx, wake)
+		}
 		if m != nil {
 			w.do(now, m)
-			continue
-		}
-		// One of those who wait is told of a job.
-		s, err := w.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", wake)
-		if err == nil {
-			if m = w.next(ctx); m != nil { // it came before
-				_ = s.Unsubscribe()
-				w.do(now, m)
-				continue
-			}
-		}
-		look := time.NewTimer(lookForJobs)
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-look.C:
-		}
-		look.Stop()
-		if err == nil {
-			_ = s.Unsubscribe()
 		}
 	}
+}
+
+// await waits until there may be a job, and takes one that came before it could be told; nil:
+// none did.
+func (w *Worker) await(ctx context.Context, wake chan *nats.Msg) jetstream.Msg {
+	// One of those who wait is told of a job.
+	s, err := w.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", wake)
+	if err == nil {
+		defer func() { _ = s.Unsubscribe() }()
+		if m := w.next(ctx); m != nil {
+			return m
+		}
+	}
+	look := time.NewTimer(lookForJobs)
+	defer look.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-look.C:
+	}
+	return nil
 }
 
 // next takes the next job, of the highest priority; nil: none waits.
@@ -205,11 +209,11 @@ func (w *Worker) next(ctx context.Context) jetstream.Msg {
 var errCanceled = errors.New("its caller canceled it")
 
 // cancel ends a job, if it is under way here.
-func (w *Worker) cancel(id string, why error) {
+func (w *Worker) cancel(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if end := w.running[id]; end != nil {
-		end(why)
+		end(errCanceled)
 	}
 }
 
