@@ -21,4 +21,10 @@ func TestRestartedCallsAreTwoBytesApart(t *testing.T) {
 	if found := of("0x1000", false).compare(of("0x1000", false), &program{}); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
+	// syscall() of libc is of assembly: its call and the instruction behind it are two lines.
+	got := of("0x1002", false)
+	got.Frames[0].Line, got.Frames[0].Column = 38, 1
+	if found := of("0x1000", false).compare(got, &program{}); len(found) != 1 || found[0].class != callRestarted {
+		t.Errorf("%+v, expected one of class %q", found, callRestarted)
+	}
 }
