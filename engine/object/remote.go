@@ -147,6 +147,17 @@ func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
 	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x.debug", buildID))), s.tried
 }
 
+// FetchExecutable opens the code that has a build ID, as the Remote has it. It does not look on
+// this machine.
+func (f *Finder) FetchExecutable(buildID []byte) (*Object, []Attempt) {
+	file, tried := f.fetch(RemoteExecutable, buildID, "", "")
+	if file == "" {
+		return nil, tried
+	}
+	s := search{store: f.Store, want: buildID, tried: tried}
+	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x", buildID))), s.tried
+}
+
 // FetchSource asks the Remote for a source file of the code object with a build ID, by
 // the absolute path that debug information has. The path is "" where there is none.
 func (f *Finder) FetchSource(buildID []byte, source string) (path string, tried []Attempt) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -80,6 +82,21 @@ func TestStacksAreThoseOfTheCommand(t *testing.T) {
 		if got := s.post(t, "/v1/stack?"+c.query, file(t, c.path)); got != want {
 			t.Errorf("%s:\n%s\nexpected\n%s", c.query, got, want)
 		}
+	}
+}
+
+// TestSymbolTablesNameAddresses has an address named of an executable that has a symbol table
+// and no debug information.
+func TestSymbolTablesNameAddresses(t *testing.T) {
+	oracle.Tools(t, "strip")
+	exe := filepath.Join(t.TempDir(), "server")
+	oracle.Run(t, "strip", "--strip-debug", "-o", exe, crashExe)
+	s := start(t, testOptions(t))
+	if answer, text := s.ask(t, http.MethodPut, "/v1/objects/"+crashID, bytes.NewReader(file(t, exe))); answer.StatusCode != http.StatusCreated {
+		t.Fatal(answer.Status, text)
+	}
+	if text := s.post(t, "/v1/symbolize?build-id="+crashID, []byte(`{"addresses":["0x401100"]}`)); !strings.Contains(text, "read_body") {
+		t.Error(text)
 	}
 }
 

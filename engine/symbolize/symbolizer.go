@@ -20,6 +20,8 @@ import (
 type Options struct {
 	// Sysroot is the directory beneath which paths that files have are; "" is "/".
 	Sysroot string
+	// IsUnseen is as of object.Finder: who asks does not see this machine.
+	IsUnseen bool
 	// DebugDirs are searched for separate debug files, after /usr/lib/debug.
 	DebugDirs []string
 	// Remote is asked for files of debug information, and for build IDs, that are not on
@@ -87,7 +89,8 @@ func (s *Symbolizer) Open(path string) (*File, error) {
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build
-// ID, or else the debug information that Remote has of it. The error of an ID that no file has wraps ErrNoBuildID.
+// ID, or else the debug information that Remote has of it, or the code, which may have a
+// symbol table. The error of an ID that no file has wraps ErrNoBuildID.
 func (s *Symbolizer) OpenBuildID(id []byte) (*File, error) {
 	return s.once("build-id:"+string(id), func() (*object.Object, error) { return s.findBuildID(id) })
 }
@@ -132,21 +135,23 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 			_ = o.Close()
 		}
 	}
-	finder := object.Finder{Remote: s.options.Remote}
-	o, tried := finder.FetchDebug(id)
-	for _, a := range tried {
-		s.log("build ID %x: %s: %s", id, a.Path, a.Reason)
-	}
-	if o != nil {
-		s.log("build ID %x: %s", id, o.Path())
-		return o, nil
+	finder := object.Finder{IsUnseen: s.options.IsUnseen, Remote: s.options.Remote}
+	for _, fetch := range []func([]byte) (*object.Object, []object.Attempt){finder.FetchDebug, finder.FetchExecutable} {
+		o, tried := fetch(id)
+		for _, a := range tried {
+			s.log("build ID %x: %s: %s", id, a.Path, a.Reason)
+		}
+		if o != nil {
+			s.log("build ID %x: %s", id, o.Path())
+			return o, nil
+		}
 	}
 	return nil, fmt.Errorf("build ID %x: %w", id, ErrNoBuildID)
 }
 
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
-	finder := object.Finder{Sysroot: s.options.Sysroot, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
+	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
 	s.relocate(o)
 	debug := s.findDebug(&finder, o)
 	f := &File{Object: o, Debug: debug}

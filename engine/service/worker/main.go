@@ -168,7 +168,7 @@ func (w *worker) open(s *Setup, plugins func(*Setup) (plugin.Options, error)) er
 		return err
 	}
 	w.tools.NewSymbolizer = func() *symbolize.Symbolizer {
-		return symbolize.New(symbolize.Options{Sysroot: s.Sysroot, DebugDirs: s.DebugDirs, Remote: w.tools.Options.Remote})
+		return symbolize.New(symbolize.Options{Sysroot: s.Sysroot, IsUnseen: true, DebugDirs: s.DebugDirs, Remote: w.tools.Options.Remote})
 	}
 	w.tools.Symbolizer = w.tools.NewSymbolizer()
 	w.tools.Ask = w.ask
