@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,6 +88,26 @@ func TestProcessorTime(t *testing.T) {
 	}
 	if _, err := processorTime(1 << 22); err == nil {
 		t.Error("a process that cannot be has used processor time")
+	}
+}
+
+// TestWhoComputesIsRunnable tells this process, which looks, from one that sleeps.
+func TestWhoComputesIsRunnable(t *testing.T) {
+	if !isRunnable(os.Getpid()) {
+		t.Error("this process does not compute")
+	}
+	sleeper := exec.CommandContext(t.Context(), "sleep", "60")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
+	for deadline := time.Now().Add(30 * time.Second); isRunnable(sleeper.Process.Pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("who sleeps computes")
+		}
+	}
+	if isRunnable(1 << 22) {
+		t.Error("a process that cannot be computes")
 	}
 }
 

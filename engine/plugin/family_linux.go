@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -49,10 +51,27 @@ func processesOf(plugin int) []int {
 // processStatus reads what a process is: its state, its parent and its session. Its name
 // may have anything in it, and ends with the last parenthesis.
 func processStatus(pid int) (state byte, parent, session int, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return readStatus(fmt.Sprintf("/proc/%d/stat", pid))
+}
+
+// readStatus reads the status of a process, or of a thread.
+func readStatus(path string) (state byte, parent, session int, err error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	_, err = fmt.Sscanf(string(b[bytes.LastIndexByte(b, ')')+1:]), " %c %d %d %d", &state, &parent, new(int), &session)
 	return state, parent, session, err
+}
+
+// isRunnable says that a thread of a process computes, or would if a processor were free.
+func isRunnable(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(threads, func(path string) bool {
+		state, _, _, err := readStatus(path)
+		return err == nil && state == 'R'
+	})
 }

@@ -6,3 +6,6 @@ package plugin
 
 // processesOf is not known here.
 func processesOf(int) []int { return nil }
+
+// isRunnable is not known here.
+func isRunnable(int) bool { return false }

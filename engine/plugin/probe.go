@@ -182,6 +182,12 @@ func (p *Probe) ProcessorTime() (time.Duration, error) {
 	return p.process.child.processorTime()
 }
 
+// IsRunnable says that the process computes, or would if a processor were free: on a busy
+// machine it may use none for a while. It is false where the system does not say.
+func (p *Probe) IsRunnable() bool {
+	return p.process != nil && isRunnable(p.PID())
+}
+
 // Memory is how many bytes of memory are the process's alone; 0 where the system does not
 // say.
 func (p *Probe) Memory() uint64 {

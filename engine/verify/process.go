@@ -181,8 +181,8 @@ func isIdle(ctx context.Context, p *plugin.Probe, most time.Duration) bool {
 		began := time.Now()
 		time.Sleep(window)
 		after, failed := p.ProcessorTime()
-		// One that computes gets little of a busy machine, but more than this.
-		if failed != nil || after-before < time.Since(began)/20 {
+		// One that computes gets little of a busy machine, and may get nothing for a while.
+		if failed != nil || after-before < time.Since(began)/20 && !p.IsRunnable() {
 			return true
 		}
 		if before = after; time.Now().After(deadline) {
