@@ -17,7 +17,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/client"
-	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -41,24 +40,6 @@ func (f *stackFlags) connect(cmd *cobra.Command) (*client.Client, error) {
 		return nil, usageError{fmt.Errorf("%s: %w", from, err)}
 	}
 	return c, nil
-}
-
-// optionsOf are the options of a server that stand for flags.
-func optionsOf(s *job.Stack) *pb.StackOptions {
-	o := &pb.StackOptions{
-		Format: s.Format, Thread: s.Thread, Crashed: s.Crashed, Top: uint32(s.Top), Registers: s.Registers, Goroutines: s.Goroutines, //nolint:gosec // checked
-		Lanes: s.Lanes, Locals: s.Locals, Globals: s.Globals, Depth: uint32(s.Limits.Depth), Elements: uint32(s.Limits.Elements), Raw: s.Limits.Raw, //nolint:gosec // likewise
-		Source: uint32(s.Source), Code: uint32(s.Code), NoInlines: s.NoInlines, NoFold: s.NoFold, Signature: s.Signature, //nolint:gosec // likewise
-	}
-	if s.Lane >= 0 {
-		lane := uint32(s.Lane) //nolint:gosec // likewise
-		o.Lane = &lane
-	}
-	if s.MaxFrames != engine.DefaultMaxFrames {
-		frames := uint32(s.MaxFrames) //nolint:gosec // likewise
-		o.MaxFrames = &frames
-	}
-	return o
 }
 
 // An askedTarget is a target whose stacks a server writes.
@@ -85,7 +66,7 @@ func (f *stackFlags) ask(ctx context.Context, c *client.Client, e *engine.Engine
 	from, to := io.Pipe()
 	a.report = bufio.NewReader(from)
 	isTerminal := f.format == "text" && cmp.Or(f.output, stdoutName) == stdoutName && term.IsTerminal(int(os.Stdout.Fd())) && mayColor()
-	o := &pb.WalkOptions{Stack: optionsOf(&f.job), Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
+	o := &pb.WalkOptions{Stack: f.job.Wire(), Verbose: f.verbose, Color: isTerminal, WithPath: f.job.WithPath}
 	go func() {
 		defer close(a.ended)
 		_, a.err = c.Walk(ctx, t, o, to)

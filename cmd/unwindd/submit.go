@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/code"
@@ -25,7 +24,6 @@ import (
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/objects"
-	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
 // submitFlags are the flags of `unwindd submit`.
@@ -210,21 +208,20 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) {
 	kind := cmp.Or(f.as, kindOf(path))
 	name := filepath.Base(path)
-	var options proto.Message
+	var j job.Job
 	var err error
 	switch kind {
 	case "stack":
-		o := optionsOf(&f.stack)
-		o.Name, options, err = name, o, f.stack.Check(cmd.Flags().Changed)
+		j.Stack, err = &f.stack, f.stack.Check(cmd.Flags().Changed)
 	case "profile":
-		o := profileOptionsOf(&f.profile)
-		o.Name, options, err = name, o, f.profile.Check()
+		j.Profile, err = &f.profile, f.profile.Check()
 	default:
-		options = &pb.SnapshotOptions{Name: name}
+		j.Snapshot = &job.Snapshot{}
 	}
 	if err != nil {
 		return fleet.Task{}, usageError{err}
 	}
+	_, options, _ := j.Asked(name)
 	return fleet.NewTask(kind, options)
 }
 
@@ -234,15 +231,6 @@ func kindOf(path string) string {
 		return "profile"
 	}
 	return "stack"
-}
-
-// profileOptionsOf are the options of a server that stand for flags.
-func profileOptionsOf(p *job.Profile) *pb.ProfileOptions {
-	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate}
-	if p.MaxStack != engine.DefaultMaxFrames {
-		o.MaxStack = uint32(p.MaxStack) //nolint:gosec // checked
-	}
-	return o
 }
 
 // sendFiles sends the files of code and debug information of a target that are here, and that

@@ -129,7 +129,8 @@ func (r *fleetReport) fault() error {
 // About implements fleet.Report.
 func (r *fleetReport) About() fleet.About {
 	<-r.answer.done
-	r.about.Unwalked = r.answer.outcome.Unwalked
+	o := &r.answer.outcome
+	r.about.Facts = fleet.Facts{Unwalked: o.Unwalked, Stacks: o.Counts.Stacks, Frames: o.Counts.AllFrames(), Problems: o.Problems}
 	return r.about
 }
 

@@ -177,6 +177,9 @@ func (q *Queue) say(format string, args ...any) {
 	}
 }
 
+// IsConnected says whether a server is reached now.
+func (q *Queue) IsConnected() bool { return q.conn.IsConnected() }
+
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 

@@ -83,17 +83,25 @@ type Result struct {
 	Name    string   `json:"name,omitempty"`    // of what it was asked of
 	Type    string   `json:"type,omitempty"`    // of the report, as of HTTP
 	Problem *Problem `json:"problem,omitempty"` // where there is no report
+	Facts
+	Tries   int       `json:"tries"`             // how often the job came to an end, of whatever kind
+	Reasons []string  `json:"reasons,omitempty"` // why it was begun again
+	Worker  string    `json:"worker,omitempty"`
+	Begun   time.Time `json:"begun,omitzero"`
+	Ended   time.Time `json:"ended"`
+	Size    int64     `json:"size"`             // bytes of the report
+	SHA256  string    `json:"sha256,omitempty"` // of the report
+	Data    []byte    `json:"data,omitempty"`   // the report, where it is small
+	Object  string    `json:"object,omitempty"` // where it is not: of the store of reports
+}
+
+// Facts are what is said of a report beside it, as a daemon says it.
+type Facts struct {
 	// Unwalked says why nothing could be walked, for lack of an architecture.
-	Unwalked string    `json:"unwalked,omitempty"`
-	Tries    int       `json:"tries"`             // how often the job came to an end, of whatever kind
-	Reasons  []string  `json:"reasons,omitempty"` // why it was begun again
-	Worker   string    `json:"worker,omitempty"`
-	Begun    time.Time `json:"begun,omitzero"`
-	Ended    time.Time `json:"ended"`
-	Size     int64     `json:"size"`             // bytes of the report
-	SHA256   string    `json:"sha256,omitempty"` // of the report
-	Data     []byte    `json:"data,omitempty"`   // the report, where it is small
-	Object   string    `json:"object,omitempty"` // where it is not: of the store of reports
+	Unwalked string   `json:"unwalked,omitempty"`
+	Stacks   int      `json:"stacks,omitempty"`   // that were written
+	Frames   int      `json:"frames,omitempty"`   // of them
+	Problems []string `json:"problems,omitempty"` // of a snapshot: what of the target is not in it
 }
 
 // check refuses a message that no worker writes.

@@ -37,9 +37,9 @@ type Report interface {
 
 // About is what is said of a report.
 type About struct {
-	Type     string // as of HTTP
-	Name     string // of what it is of
-	Unwalked string // why nothing could be walked, for lack of an architecture
+	Type string // as of HTTP
+	Name string // of what it is of
+	Facts
 }
 
 // A Fault is why there is no report.
@@ -432,7 +432,7 @@ func (t *try) store(ctx context.Context, r *Result, report Report) error {
 	}
 	r.SHA256 = hex.EncodeToString(h.Sum(nil))
 	about := report.About()
-	r.Type, r.Name, r.Unwalked = about.Type, about.Name, about.Unwalked
+	r.Type, r.Name, r.Facts = about.Type, about.Name, about.Facts
 	return nil
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/unwindd/unwindd/engine"
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// Asked is the job as another machine is asked for it: the kind, and its options. name is what
+// the target is called. ok is false for a job that nobody else does.
+func (j *Job) Asked(name string) (kind string, options proto.Message, ok bool) {
+	switch {
+	case j.Stack != nil:
+		o := j.Stack.Wire()
+		o.Name = name
+		return j.Name(), o, true
+	case j.Profile != nil:
+		o := j.Profile.Wire()
+		o.Name = name
+		return j.Name(), o, true
+	case j.Snapshot != nil:
+		return j.Name(), &pb.SnapshotOptions{Files: j.Snapshot.Files, Name: name}, true
+	}
+	return "", nil, false
+}
+
+// Wire are the options of a server that stand for the job, which is checked.
+func (s *Stack) Wire() *pb.StackOptions {
+	o := &pb.StackOptions{
+		Format: s.Format, Thread: s.Thread, Crashed: s.Crashed, Top: uint32(s.Top), Registers: s.Registers, Goroutines: s.Goroutines, //nolint:gosec // checked
+		Lanes: s.Lanes, Locals: s.Locals, Globals: s.Globals, Depth: uint32(s.Limits.Depth), Elements: uint32(s.Limits.Elements), Raw: s.Limits.Raw, //nolint:gosec // likewise
+		Source: uint32(s.Source), Code: uint32(s.Code), NoInlines: s.NoInlines, NoFold: s.NoFold, Signature: s.Signature, //nolint:gosec // likewise
+	}
+	if s.Lane >= 0 {
+		lane := uint32(s.Lane) //nolint:gosec // likewise
+		o.Lane = &lane
+	}
+	if s.MaxFrames != engine.DefaultMaxFrames {
+		frames := uint32(s.MaxFrames) //nolint:gosec // likewise
+		o.MaxFrames = &frames
+	}
+	return o
+}
+
+// Wire are the options of a server that stand for the job, which is checked.
+func (p *Profile) Wire() *pb.ProfileOptions {
+	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate}
+	if p.MaxStack != engine.DefaultMaxFrames {
+		o.MaxStack = uint32(p.MaxStack) //nolint:gosec // likewise
+	}
+	return o
+}
