@@ -257,8 +257,11 @@ func TestDocumentedFleet(t *testing.T) {
 	for _, block := range consoleBlocks.FindAllStringSubmatch(string(text), -1) {
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			command, want, _ := strings.Cut(step, "\n")
-			if strings.HasSuffix(command, "&") {
-				continue // the worker is started already
+			if server, ok := strings.CutSuffix(command, " &"); ok {
+				if strings.HasPrefix(server, "unwindd serve ") { // the worker is started already
+					documentedServer(t, work, env, server)
+				}
+				continue
 			}
 			commands++
 			got := oracle.With{Dir: work, Env: env}.Run(t, "sh", "-c", command)
@@ -270,6 +273,22 @@ func TestDocumentedFleet(t *testing.T) {
 	if commands < 4 {
 		t.Errorf("%d commands, expected 4 or more", commands)
 	}
+}
+
+// documentedServer starts a server that a document starts, and waits until it has its fleet.
+func documentedServer(t *testing.T, dir string, env []string, line string) {
+	t.Helper()
+	c := exec.Command("sh", "-c", "exec "+line) //nolint:gosec // of a document
+	said := &lines{}
+	c.Dir, c.Env, c.Stderr = dir, env, said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	await(t, line+": "+said.String(), func() bool { return strings.Contains(said.String(), "the queue of the fleet answers") })
 }
 
 // pattern is what a document shows, in which "..." stands for anything.

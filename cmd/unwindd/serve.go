@@ -28,6 +28,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service"
+	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/engine/symbolstore"
 )
@@ -37,6 +38,7 @@ type serveFlags struct {
 	*globals
 	debuginfodFlags
 	symbolFlags
+	fleet       queueFlags // of a server: the fleet that does what there is no place for
 	listen      []string
 	sysroot     string
 	debugDirs   []string
@@ -96,6 +98,8 @@ ID, and at the servers of --debuginfod and --symbols.
 SIGTERM ends it when the requests that are under way are answered, within --drain; SIGHUP
 has it read its tokens, its certificates and the configuration file again.
 
+With --queue, the workers of a fleet ('unwindd worker') do what there is no place for.
+
 What its flags say can be in the table [serve] of the TOML file of --config too, by the
 same names; flags count more.`,
 		Example: `  unwindd serve
@@ -113,6 +117,7 @@ same names; flags count more.`,
 		},
 	}
 	f.add(cmd.Flags())
+	f.addFleet(cmd.Flags())
 	cmd.Flags().BoolVar(&f.isCheck, "check", false, "ask the server that listens there whether it takes requests, and end")
 	return cmd
 }
@@ -154,6 +159,27 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 		flags.Var(size.to, size.name, size.usage)
 	}
 	flags.Var(&f.reports, "max-reports", "the reports that are kept may have `SIZE` bytes; 0: none are kept")
+}
+
+// addFleet adds the flags that name a fleet. A worker has its queue by others.
+func (f *serveFlags) addFleet(flags *pflag.FlagSet) {
+	f.fleet.add(flags)
+	flags.Lookup("queue").Usage = "have the fleet whose queue is at `URL` do the stacks, profiles and snapshots that are over --max-waiting; UNWINDD_QUEUE does not turn this on"
+	flags.IntVar(&f.limits.Handed, "max-handed-over", service.DefaultLimits.Handed, "with --queue, let the fleet have `N` requests at a time")
+}
+
+// queue is the queue of the fleet; nil: there is none.
+func (f *serveFlags) queue() (*fleet.Options, error) {
+	switch {
+	case f.fleet.url == "" && (f.fleet.credentials != "" || f.fleet.ca != "" || f.fleet.certificate != "" || f.fleet.key != ""):
+		return nil, usageError{errors.New("--queue-creds, --queue-ca, --queue-cert and --queue-key: expected --queue too")}
+	case f.fleet.url == "":
+		return nil, nil
+	case f.limits.Handed < 1:
+		return nil, usageError{fmt.Errorf("--max-handed-over %d: expected 1 or more", f.limits.Handed)}
+	}
+	o := f.fleet.options()
+	return &o, f.fleet.check()
 }
 
 // An optionalSize is a byteSize that may be 0, too.
@@ -274,6 +300,9 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 		State: f.stateDir(), Run: runDir(),
 	}
 	if o.Tokens, err = f.readTokens(); err != nil {
+		return o, nil, err
+	}
+	if o.Queue, err = f.queue(); err != nil {
 		return o, nil, err
 	}
 	log := func(text string) { o.Log.Debug(text) }

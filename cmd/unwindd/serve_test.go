@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -94,20 +95,28 @@ func (s *served) end(t *testing.T, sig syscall.Signal) int {
 // post posts a file to the server.
 func (s *served) post(t *testing.T, path, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
+	text, err := s.tryPost(path, file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return text
+}
+
+func (s *served) tryPost(path, file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
 	}
 	answer, err := s.client.Post("http://localhost"+path, "", bytes.NewReader(b)) //nolint:noctx // the test has a limit
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s %v: %s", answer.Status, err, text)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}
-	return string(text)
+	return string(text), err
 }
 
 // TestServe has a server print what the command prints, by plugins that are processes, and
@@ -223,6 +232,9 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--workers", "0"}, "--workers"},
 		{[]string{"--sysroot", "/nowhere"}, "--sysroot: stat /nowhere"},
 		{[]string{"--tokens", "/dev/null"}, "no tokens"},
+		{[]string{"--queue-creds", "x"}, "expected --queue too"},
+		{[]string{"--queue", "nats://127.0.0.1:1", "--queue-key", "x"}, "expected both"},
+		{[]string{"--queue", "nats://127.0.0.1:1", "--max-handed-over", "0"}, "--max-handed-over 0: expected 1 or more"},
 		{[]string{"extra"}, "unknown command"},
 	} {
 		_, stderr, status := unwindd(t, append([]string{"serve"}, c.args...)...)

@@ -48,6 +48,12 @@ type serveSettings struct {
 	MaxSpool       *settingSize     `toml:"max-spool" reload:"yes"`
 	MaxObjects     *settingSize     `toml:"max-objects" reload:"yes"`
 	MaxReports     *settingOptional `toml:"max-reports"`
+	Queue          *string          `toml:"queue"`
+	QueueCreds     *string          `toml:"queue-creds"`
+	QueueCA        *string          `toml:"queue-ca"`
+	QueueCert      *string          `toml:"queue-cert"`
+	QueueKey       *string          `toml:"queue-key"`
+	MaxHandedOver  *int             `toml:"max-handed-over"`
 }
 
 // A settingDuration is a duration, and a settingSize a number of bytes, as flags take them;
@@ -146,7 +152,7 @@ func (f *serveFlags) heed(flags *pflag.FlagSet) error {
 	for _, field := range serveFields {
 		name := field.Tag.Get("toml")
 		texts, ok := s.Serve.texts(field)
-		if !ok || f.given[name] {
+		if !ok || f.given[name] || flags.Lookup(name) == nil { // a worker hands nothing over
 			continue
 		}
 		for _, text := range texts {

@@ -109,6 +109,9 @@ func (f *workerFlags) openQueue(ctx context.Context, log hclog.Logger) (q *fleet
 		stop()
 		return nil, "", nil, err
 	}
+	if o.Server == nil {
+		place = q.Place() // the URL may have a token
+	}
 	return q, place, func() { q.Close(); stop() }, nil
 }
 

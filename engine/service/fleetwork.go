@@ -129,8 +129,7 @@ func (r *fleetReport) fault() error {
 // About implements fleet.Report.
 func (r *fleetReport) About() fleet.About {
 	<-r.answer.done
-	o := &r.answer.outcome
-	r.about.Facts = fleet.Facts{Unwalked: o.Unwalked, Stacks: o.Counts.Stacks, Frames: o.Counts.AllFrames(), Problems: o.Problems}
+	r.about.Facts = r.answer.facts
 	return r.about
 }
 

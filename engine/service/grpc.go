@@ -175,9 +175,9 @@ func sendParts(s *Server, a *answer, send func(*pb.Report) error) error {
 		}
 	}
 	<-a.done
-	o := &a.outcome
+	f := &a.facts
 	return send(&pb.Report{Part: &pb.Report_End{End: &pb.ReportEnd{
-		Unwalked: o.Unwalked, Stacks: uint64(o.Counts.Stacks), Frames: uint64(o.Counts.AllFrames()), Problems: o.Problems, //nolint:gosec // counts
+		Unwalked: f.Unwalked, Stacks: uint64(max(f.Stacks, 0)), Frames: uint64(max(f.Frames, 0)), Problems: f.Problems,
 	}}})
 }
 

@@ -226,9 +226,9 @@ func (s *Server) send(w http.ResponseWriter, a *answer, h reports.Head) error {
 	}
 	<-a.done
 	w.Header().Set(trailerStatus, "ok")
-	if a.outcome.Unwalked != "" {
+	if a.facts.Unwalked != "" {
 		w.Header().Set(trailerStatus, "unwalked")
-		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.outcome.Unwalked))
+		w.Header().Set(trailerDetail, strconv.QuoteToASCII(a.facts.Unwalked))
 	}
 	return nil
 }

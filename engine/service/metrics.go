@@ -29,6 +29,8 @@ type metrics struct {
 	stops    *prometheus.CounterVec
 	lookups  *prometheus.CounterVec
 	plugins  *prometheus.CounterVec
+	handed   *prometheus.CounterVec // of a server with a fleet, as shares
+	shares   *prometheus.CounterVec
 }
 
 // durations are the bounds, in seconds, that requests are counted by.
@@ -57,6 +59,18 @@ func newMetrics(s *Server) *metrics {
 	m.stops = counter("stops_total", "Stacks, by why they end.", "reason")
 	m.lookups = counter("cache_lookups_total", "What was looked up: code objects that workers know already, and files of the store of objects.", "cache", "result")
 	m.plugins = counter("plugin_processes_total", "Processes of plugins: those that were started, those of them that replaced one that had ended, and failures.", "plugin", "event")
+	if h := s.handover; h != nil {
+		m.handed = counter("handed_over_total", "Requests for which there was no place, by what became of them: a state of the fleet's job, or why there was none.", "outcome")
+		m.shares = counter("handed_over_objects_total", "Files of objects that the queue of the fleet was to have.", "result")
+		gauge("handed_over", "Requests that the fleet has.", func() float64 { return float64(h.with.Load()) })
+		gauge("handed_over_waiting", "Requests that wait until the fleet may have them.", func() float64 { return float64(h.places.length()) })
+		gauge("handed_over_ready", "1 while the queue of the fleet answers, 0 while what is over the limits is refused.", func() float64 {
+			if h.link.ready() {
+				return 1
+			}
+			return 0
+		})
+	}
 	m.downloads("debuginfod", s.Remote)
 	m.downloads("symbols", s.Symbols)
 	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -105,6 +119,11 @@ func (m *metrics) looked(cache string, isHit bool) {
 	}
 	m.lookups.WithLabelValues(cache, result).Inc()
 }
+
+// handedOver counts a request for which there was no place, and shared a file that the queue is
+// to have.
+func (m *metrics) handedOver(outcome string) { m.handed.WithLabelValues(outcome).Inc() }
+func (m *metrics) shared(result string)      { m.shares.WithLabelValues(result).Inc() }
 
 // downloads counts the files that a client keeps, and those that it asks servers for.
 func (m *metrics) downloads(cache string, remote object.Remote) {

@@ -88,7 +88,7 @@ func (s *Server) keep(w http.ResponseWriter, a *answer, h reports.Head) error {
 		ID       string `json:"id"`
 		Bytes    int64  `json:"bytes"`
 		Unwalked string `json:"unwalked,omitempty"`
-	}{id, size, a.outcome.Unwalked})
+	}{id, size, a.facts.Unwalked})
 	return nil
 }
 

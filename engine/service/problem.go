@@ -65,7 +65,7 @@ var (
 	timedOut     = &problemKind{"timed-out", "It takes too long", 504, codes.DeadlineExceeded, "The request took longer than one may."}
 	longAnswer   = &problemKind{"long-answer", "The answer is too large", 507, codes.ResourceExhausted, "The report has more bytes than one may have: ask for fewer threads or frames."}
 	noRoom       = &problemKind{"no-room", "The server's disk is full", 507, codes.ResourceExhausted, "There is no room for what was sent, or for the report. That changes, when other requests end or somebody makes room: Retry-After says when to come again."}
-	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away."}
+	canceled     = &problemKind{"canceled", "Nobody waits for it", 499, codes.Canceled, "The caller went away, or somebody canceled the job at the fleet that it was handed to."}
 	failed       = &problemKind{"failed", "The server failed", 500, codes.Internal, "Something went wrong that is not the caller's. The server's log says more."}
 )
 

@@ -46,7 +46,7 @@ func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, 
 		return false, err
 	}
 	<-a.done
-	found := a.outcome.Object
+	found := a.object
 	if found == nil {
 		return false, errors.New("a worker has identified a file, and does not say what it is")
 	}
@@ -67,7 +67,13 @@ func (s *Server) keepPart(ctx context.Context, of *request, part *objects.Part, 
 	if wasThere || len(kinds) == 0 {
 		return wasThere, nil
 	}
-	return false, part.Keep(id, kinds...)
+	if err := part.Keep(id, kinds...); err != nil {
+		return false, err
+	}
+	if s.handover != nil {
+		s.handover.link.share(ctx, id, kinds)
+	}
+	return false, nil
 }
 
 // limited writes at most a number of bytes, and takes them from the budget of all requests.

@@ -27,6 +27,7 @@ type request struct {
 	waited         atomic.Int64 // nanoseconds in the queue
 
 	mu     sync.Mutex
+	job    string // the ID of the fleet's that it was handed over as; "": it was not
 	ending requestEnd
 	again  func() // writes the line of a request whose handler has returned; nil: it has not
 }
@@ -89,9 +90,26 @@ func (s *Server) log(of *request, r *http.Request, status int) {
 	s.logEnd(of, status)
 }
 
+// setJob notes as which job of a fleet the request was handed over.
+func (r *request) setJob(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.job = id
+}
+
+func (r *request) jobID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.job
+}
+
 // fields are what a line of the log says of a request that has ended.
 func (r *request) fields(status int) []any {
-	return append(r.describe(), "status", status, "received", r.received.Load(), "sent", r.sent.Load(),
+	fields := r.describe()
+	if id := r.jobID(); id != "" {
+		fields = append(fields, "job", id)
+	}
+	return append(fields, "status", status, "received", r.received.Load(), "sent", r.sent.Load(),
 		"queued", seconds(time.Duration(r.waited.Load())), "took", seconds(time.Since(r.began)))
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/objects"
 	"github.com/unwindd/unwindd/engine/service/reports"
@@ -46,6 +47,7 @@ type Limits struct {
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
 	Workers int           // requests that are worked on at a time
+	Handed  int           // requests that a fleet has at a time
 	Waiting int           // requests that wait
 	PerUser int           // requests of one caller that wait
 }
@@ -54,7 +56,7 @@ type Limits struct {
 // processor.
 var DefaultLimits = Limits{
 	Body: 4 << 30, Answer: 1 << 30, Unpack: 16 << 30, Memory: 4 << 30, Time: 2 * time.Minute, Idle: time.Minute, Frames: 1 << 20,
-	Spool: 32 << 30, Objects: 16 << 30, Reports: 1 << 30, Waiting: 1000, PerUser: 200,
+	Spool: 32 << 30, Objects: 16 << 30, Reports: 1 << 30, Handed: 64, Waiting: 1000, PerUser: 200,
 }
 
 // maxReports is how many reports are kept.
@@ -79,6 +81,10 @@ type Options struct {
 	Remote, Symbols object.Remote
 	Caches          []string
 	Log             hclog.Logger
+	// Queue is that of a fleet, which does the stacks, profiles and snapshots that there is no
+	// place for; nil: their callers are told to come again. It need not answer yet.
+	Queue     *fleet.Options
+	queueLost time.Duration // for which a queue is waited for that does not answer any more; 0: the usual one
 	// Traces, where it is not nil, takes spans of requests.
 	Traces trace.TracerProvider
 }
@@ -86,16 +92,17 @@ type Options struct {
 // A Server answers requests.
 type Server struct {
 	Options
-	queue   *queue
-	budget  *budget
-	store   *objects.Store
-	reports *reports.Store // nil: none are kept
-	pool    *worker.Pool
-	metrics *metrics
-	grpc    *grpc.Server
-	tracer  trace.Tracer
-	tokens  atomic.Pointer[Tokens]
-	limits  atomic.Pointer[Limits]
+	queue    *queue
+	budget   *budget
+	store    *objects.Store
+	reports  *reports.Store // nil: none are kept
+	pool     *worker.Pool
+	handover *handover // nil: there is no fleet
+	metrics  *metrics
+	grpc     *grpc.Server
+	tracer   trace.Tracer
+	tokens   atomic.Pointer[Tokens]
+	limits   atomic.Pointer[Limits]
 
 	giveUpRun func() // removes the folder of what is under way
 
@@ -138,6 +145,7 @@ func New(o Options) (*Server, error) {
 		sysroot = empty
 	}
 	s.SetTokens(o.Tokens)
+	s.handover = newHandover(s)
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
@@ -149,6 +157,9 @@ func New(o Options) (*Server, error) {
 		Remote: remotes{s.store, o.Remote, s.metrics}, Symbols: o.Symbols, Watch: s.watch, RequestOf: requestID,
 	})
 	s.grpc = s.newGRPC()
+	if s.handover != nil {
+		go s.handover.link.run()
+	}
 	return s, nil
 }
 
@@ -200,11 +211,12 @@ func (s *Server) watch(e worker.Event) {
 	}
 }
 
-// An answer is a report that comes. The outcome is there once it was read to its end.
+// An answer is a report that comes. What is said of it is there once it was read to its end.
 type answer struct {
 	*spool
-	outcome job.Outcome
-	done    chan struct{} // closed when no more comes, and the outcome is there
+	facts  fleet.Facts
+	object *job.Object   // what a file was found to be
+	done   chan struct{} // closed when no more comes, and what is said of it is there
 }
 
 // begin has a worker do a job, as soon as it is the caller's turn. It returns when there is
@@ -216,19 +228,31 @@ func (s *Server) begin(ctx context.Context, r *request, j *job.Job, in *os.File,
 
 // beginAsking is begin for a job that asks questions; nil: nobody answers any.
 func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, in *os.File, name string, asker worker.Asker) (*answer, error) {
-	a := &answer{spool: newSpool(s.spoolDir(), s.budget), done: make(chan struct{})}
-	if err := s.enqueue(ctx, r); err != nil {
+	err := s.enqueue(ctx, r)
+	if errors.Is(err, errBusy) {
+		return s.handOver(ctx, r, j, in, name)
+	}
+	if err != nil {
 		return nil, err
 	}
-	go func() {
+	return s.answer(func(a *answer) error {
 		defer s.queue.leave()
-		defer close(a.done)
-		a.finish(s.within(ctx, "run", func(ctx context.Context, span trace.Span) (err error) {
-			a.outcome, err = s.pool.DoAsking(ctx, j, in, name, a.spool, asker)
-			s.metrics.done(j.Name(), &a.outcome)
-			noteOutcome(span, &a.outcome)
+		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
+			o, err := s.pool.DoAsking(ctx, j, in, name, a.spool, asker)
+			a.facts, a.object = factsOf(&o), o.Object
+			s.metrics.done(j.Name(), &o)
+			noteOutcome(span, &o)
 			return err
-		}))
+		})
+	})
+}
+
+// answer has do make an answer, and returns when there is something to read of it.
+func (s *Server) answer(do func(*answer) error) (*answer, error) {
+	a := &answer{spool: newSpool(s.spoolDir(), s.budget), done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.finish(do(a))
 	}()
 	if err := a.begun(); err != nil {
 		<-a.done
@@ -236,6 +260,11 @@ func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, in *os
 		return nil, err
 	}
 	return a, nil
+}
+
+// factsOf are the facts of an outcome.
+func factsOf(o *job.Outcome) fleet.Facts {
+	return fleet.Facts{Unwalked: o.Unwalked, Stacks: o.Counts.Stacks, Frames: o.Counts.AllFrames(), Problems: o.Problems}
 }
 
 // enter notes that a request is under way; the error says that the server ends. leave is
@@ -261,6 +290,9 @@ func (s *Server) Drain(ctx context.Context) error {
 		s.underWay.Wait()
 		close(answered)
 	}()
+	if s.handover != nil {
+		defer s.handover.link.endBy(ctx)()
+	}
 	var err error
 	select {
 	case <-answered:
@@ -292,6 +324,9 @@ const lastWords = 2 * time.Second
 // Abandon ends the workers at once, with what they do, and removes what they have in the
 // file system. It is for a program that is about to end.
 func (s *Server) Abandon() {
+	if s.handover != nil {
+		s.handover.link.close()
+	}
 	s.pool.Close()
 	s.giveUpRun()
 }

@@ -123,7 +123,7 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	q := &Queue{Options: o}
 	var err error
 	if q.conn, err = nats.Connect(o.URL, q.connectOptions()...); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.place(), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -132,13 +132,13 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	}
 	if err != nil {
 		q.Close()
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.place(), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
 	}
 	return q, nil
 }
 
-// place is where the server is, in what is said of it. A URL may have a secret in it.
-func (o *Options) place() string {
+// Place is where the server is, in what is said of it. A URL may have a secret in it.
+func (o *Options) Place() string {
 	if o.Server != nil {
 		return "the server in this process"
 	}

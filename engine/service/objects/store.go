@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -257,6 +258,34 @@ func (s *Store) list() (list []*bounded.File, err error) {
 		return nil
 	})
 	return list, err
+}
+
+// A File is one that a store has.
+type File struct {
+	ID   []byte
+	Kind string
+	Path string
+	used time.Time
+}
+
+// All lists the files, those that were used last first. It is no use of them.
+func (s *Store) All() (files []File, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list, err := s.list()
+	for _, f := range list {
+		for _, path := range f.Paths {
+			name, err := filepath.Rel(s.dir, filepath.Dir(path))
+			if err != nil {
+				return nil, err
+			}
+			if id, err := hex.DecodeString(strings.ReplaceAll(name, string(filepath.Separator), "")); err == nil && len(id) >= MinID {
+				files = append(files, File{id, filepath.Base(path), path, f.Used})
+			}
+		}
+	}
+	slices.SortStableFunc(files, func(a, b File) int { return b.used.Compare(a.used) })
+	return files, err
 }
 
 // usedAt is when a file of a build ID's folder was used last, or put.

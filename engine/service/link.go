@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/objects"
+)
+
+// This file keeps a server connected to the queue of a fleet, and gives the queue the objects
+// that were put here: workers need them for what they are handed.
+
+const (
+	// lookAtQueue is how often it is looked whether the queue answers.
+	lookAtQueue = 500 * time.Millisecond
+	// connectAgain is how long a queue that does not answer is left alone.
+	connectAgain = 5 * time.Second
+	// renewObjects is how often it is looked whether the queue has forgotten objects.
+	renewObjects = time.Hour
+	// usualLost is how long those wait who have handed something to a queue that does not
+	// answer any more.
+	usualLost = 30 * time.Second
+	// queuePatience is how long the queue may take for an answer.
+	queuePatience = 5 * time.Second
+)
+
+// errLost says that the queue has not answered for so long that nobody waits for it any more.
+var errLost = errors.New("the queue does not answer any more")
+
+// A link is the connection to a queue.
+type link struct {
+	server *Server
+	lost   time.Duration
+	ctx    context.Context // ended with the server
+	end    context.CancelCauseFunc
+	ended  chan struct{} // closed when nothing runs any more
+
+	mu      sync.Mutex
+	queue   *fleet.Queue // nil: it has never answered
+	isReady bool         // it answers, and has what was put here
+	isSaid  bool         // that it does not answer was logged
+	owes    bool         // it may lack something that was put here
+	newest  time.Time    // when an object was put here last
+	session context.Context
+	hangUp  context.CancelCauseFunc // ends session
+}
+
+func newLink(s *Server) *link {
+	l := &link{server: s, lost: s.queueLost, ended: make(chan struct{})}
+	if l.lost == 0 {
+		l.lost = usualLost
+	}
+	if s.store.Amount().Files > 0 { // it is not known when they were put
+		l.newest = time.Now()
+	}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.session, l.hangUp = context.WithCancelCause(l.ctx)
+	return l
+}
+
+// close ends the connection. Who still waits is told that the server ends.
+func (l *link) close() {
+	l.end(errEnding)
+	select {
+	case <-l.ended:
+	case <-time.After(lastWords): // a queue that is being connected to
+	}
+}
+
+// endBy has those who wait told that the server ends, in time for them to hear it before ctx
+// ends.
+func (l *link) endBy(ctx context.Context) (stop func()) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return func() {}
+	}
+	left := time.Until(deadline)
+	t := time.AfterFunc(left-min(lastWords, left/2), func() { l.end(errEnding) })
+	return func() { t.Stop() }
+}
+
+// run keeps the connection until the server ends.
+func (l *link) run() {
+	defer close(l.ended)
+	q := l.connect()
+	if q == nil {
+		return
+	}
+	defer q.Close()
+	l.server.WatchFleet(q, nil)
+	tick := time.NewTicker(lookAtQueue)
+	defer tick.Stop()
+	var away, renewed time.Time
+	for l.ctx.Err() == nil {
+		switch {
+		case !q.IsConnected():
+			if away.IsZero() {
+				away = time.Now()
+			}
+			l.failed(fleet.ErrNoQueue)
+			if time.Since(away) > l.lost {
+				l.giveUp()
+			}
+		case !l.ready() || time.Since(renewed) > renewObjects:
+			away, renewed = time.Time{}, time.Now()
+			l.settle(q)
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// connect reaches the queue; nil: the server ended before.
+func (l *link) connect() *fleet.Queue {
+	o := *l.server.Queue
+	o.Patience = queuePatience
+	o.Log = func(text string) { l.server.Log.Debug("queue", "text", foreign(text)) }
+	for l.ctx.Err() == nil {
+		q, err := fleet.Connect(l.ctx, o)
+		if err == nil {
+			l.mu.Lock()
+			l.queue = q
+			l.mu.Unlock()
+			return q
+		}
+		l.failed(err)
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(connectAgain):
+		}
+	}
+	return nil
+}
+
+// ready says that requests may be handed over.
+func (l *link) ready() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isReady
+}
+
+// failed notes that the queue does not do what it was asked for. Nobody is handed to it until it
+// does.
+func (l *link) failed(err error) {
+	l.mu.Lock()
+	isSaid := l.isSaid
+	l.isReady, l.isSaid = false, true
+	l.mu.Unlock()
+	if !isSaid && l.ctx.Err() == nil {
+		l.server.Log.Warn("the queue of the fleet does not answer: what is over the limits is refused", "reason", foreign(err.Error()))
+	}
+}
+
+// settle finds out whether the queue answers, and gives it the objects that it lacks.
+func (l *link) settle(q *fleet.Queue) {
+	l.mu.Lock()
+	l.owes = false
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(l.ctx, queuePatience)
+	_, err := q.Figures(ctx)
+	cancel()
+	if err == nil {
+		err = l.shareAll(q)
+	}
+	if err != nil {
+		l.failed(err)
+		return
+	}
+	l.mu.Lock()
+	wasReady := l.isReady
+	l.isReady = !l.owes
+	if l.isReady {
+		l.isSaid = false
+	}
+	if l.session.Err() != nil {
+		l.session, l.hangUp = context.WithCancelCause(l.ctx)
+	}
+	isReady := l.isReady
+	l.mu.Unlock()
+	if isReady && !wasReady {
+		l.server.Log.Info("the queue of the fleet answers: what is over the limits is handed to it")
+	}
+}
+
+// giveUp has those who wait told that there is no place.
+func (l *link) giveUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hangUp(errLost)
+}
+
+// use is the queue, and a context that ends with ctx, with the server, and when the queue does
+// not answer any more; nil: the queue does not answer.
+func (l *link) use(ctx context.Context) (q *fleet.Queue, within context.Context, leave func()) {
+	l.mu.Lock()
+	q, session := l.queue, l.session
+	if !l.isReady {
+		q = nil
+	}
+	l.mu.Unlock()
+	if q == nil {
+		return nil, ctx, func() {}
+	}
+	within, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(session, func() { end(context.Cause(session)) })
+	return q, within, func() { stop(); end(nil) }
+}
+
+// cancel ends a job that nobody waits for.
+func (l *link) cancel(q *fleet.Queue, id string) {
+	ctx, stop := context.WithTimeout(l.ctx, queuePatience)
+	defer stop()
+	if _, err := q.Cancel(ctx, id); err != nil {
+		l.server.Log.Warn("a job of the fleet is not canceled", "job", id, "reason", foreign(err.Error()))
+	}
+}
+
+// newestObject is when an object was put here last.
+func (l *link) newestObject() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest
+}
+
+// share gives the queue an object that was put here.
+func (l *link) share(ctx context.Context, id []byte, kinds []string) {
+	l.mu.Lock()
+	q := l.queue
+	l.newest = time.Now()
+	if !l.isReady {
+		q, l.owes = nil, true
+	}
+	l.mu.Unlock()
+	if q == nil {
+		return
+	}
+	for _, kind := range kinds {
+		err := l.send(ctx, q, objects.File{ID: id, Kind: kind, Path: l.server.store.Find(id, kind)})
+		if err != nil && !errors.Is(err, fleet.ErrFull) {
+			l.mu.Lock()
+			l.owes = true
+			l.mu.Unlock()
+			l.failed(err)
+			return
+		}
+	}
+}
+
+// shareAll gives the queue all objects that it lacks, those first that were used last.
+func (l *link) shareAll(q *fleet.Queue) error {
+	list, err := l.server.store.All()
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		err := l.send(l.ctx, q, f)
+		if errors.Is(err, fleet.ErrFull) {
+			return nil // nor has it room for the rest
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends the queue a file, if it lacks it.
+func (l *link) send(ctx context.Context, q *fleet.Queue, f objects.File) error {
+	in, err := os.Open(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it made room for another one
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	sent, err := q.PutObject(ctx, f.ID, f.Kind, in)
+	switch {
+	case err != nil:
+		l.server.metrics.shared("failed")
+		l.server.Log.Warn("an object is not in the queue of the fleet: stacks that are handed over lack it", "build-id", hex.EncodeToString(f.ID), "reason", foreign(err.Error()))
+	case sent:
+		l.server.metrics.shared("sent")
+	default:
+		l.server.metrics.shared("there")
+	}
+	return err
+}
