@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"syscall"
+	"testing"
+
+	pb "github.com/unwindd/unwindd/engine/service/servicepb"
+)
+
+// An echo is a Doer that answers with what it gets: what a job costs then is the queue's.
+type echo struct{}
+
+func (echo) Begin(_ context.Context, _ *Task, receive func(io.Writer) error) (Report, error) {
+	b := &bytes.Buffer{}
+	return &said{b}, receive(b)
+}
+
+// BenchmarkJobs has jobs submitted, done by a worker and waited for, over TCP. It says what the
+// server and its clients, which are all in this process, take of the processors for a job.
+func BenchmarkJobs(b *testing.B) {
+	for _, bench := range []struct {
+		name string
+		size int
+	}{{"6KiB", 6 << 10}, {"100KiB", 100 << 10}, {"600KiB", 600 << 10}} {
+		b.Run(bench.name, func(b *testing.B) { benchmarkJobs(b, bench.size) })
+	}
+}
+
+func benchmarkJobs(b *testing.B, size int) {
+	dir := b.TempDir()
+	embedded(b, dir)
+	q, err := Connect(b.Context(), Options{URL: ReadAddress(dir), Keep: Keep{Bytes: 6 << 30}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer q.Close()
+	task, err := NewTask("stack", &pb.StackOptions{Format: "text"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	input := make([]byte, size)
+	var ids []string
+	b.SetBytes(int64(size))
+	b.ResetTimer()
+	before := processorTime(b)
+	for i := range b.N {
+		binary.LittleEndian.PutUint64(input, uint64(i)) //nolint:gosec // it counts up
+		s, err := q.Submit(b.Context(), task, bytes.NewReader(input), How{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, s.ID)
+	}
+	submitted := processorTime(b)
+	_, stop := work(b, connect(b, dir), echo{}, 1)
+	if err := q.Wait(b.Context(), ids, func(*Result) error { return nil }); err != nil {
+		b.Fatal(err)
+	}
+	done := processorTime(b)
+	b.StopTimer()
+	stop()
+	b.ReportMetric((submitted-before)/float64(b.N), "submit-cpu-µs/job")
+	b.ReportMetric((done-submitted)/float64(b.N), "work-cpu-µs/job")
+}
+
+// processorTime is what this process has used of the processors, in microseconds.
+func processorTime(b *testing.B) float64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
+}
