@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -26,11 +27,11 @@ type Task struct {
 type job struct {
 	Version int `json:"version"`
 	Task
-	Input     string    `json:"input"`          // its SHA-256, in hexadecimal
-	Size      int64     `json:"size"`           // bytes of the input
-	Data      []byte    `json:"data,omitempty"` // the input, where it is small and not empty
+	Input     string    `json:"input"` // its SHA-256, in hexadecimal
+	Size      int64     `json:"size"`  // bytes of the input
 	Deadline  time.Time `json:"deadline,omitzero"`
 	Submitted time.Time `json:"submitted"`
+	Data      []byte    `json:"-"` // the input, where it is in the message
 }
 
 // id is the job's: that of every job which asks the same of the same.
@@ -91,8 +92,8 @@ type Result struct {
 	Ended   time.Time `json:"ended"`
 	Size    int64     `json:"size"`             // bytes of the report
 	SHA256  string    `json:"sha256,omitempty"` // of the report
-	Data    []byte    `json:"data,omitempty"`   // the report, where it is small
-	Object  string    `json:"object,omitempty"` // where it is not: of the store of reports
+	Object  string    `json:"object,omitempty"` // where the store of reports has it
+	Data    []byte    `json:"-"`                // the report, where it is in the message
 }
 
 // Facts are what is said of a report beside it, as a daemon says it.
@@ -117,10 +118,66 @@ func (r *Result) check() error {
 	return nil
 }
 
+// A message is what is said of a job, as JSON, behind its length in 4 bytes; then, where it is
+// small, what the job is of, or its report, as it is.
+const lengthBytes = 4
+
+// pack makes a message.
+func pack(about any, data []byte) ([]byte, error) {
+	text, err := json.Marshal(about)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, lengthBytes+len(text)+len(data))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(text))) //nolint:gosec // options are bounded
+	return append(append(b, text...), data...), nil
+}
+
+// unpack reads a message. The data is part of it.
+func unpack(b []byte, about any) (data []byte, err error) {
+	if len(b) < lengthBytes {
+		return nil, fmt.Errorf("a message of %d bytes, expected %d or more", len(b), lengthBytes)
+	}
+	n, b := binary.BigEndian.Uint32(b), b[lengthBytes:]
+	if uint64(n) > uint64(len(b)) {
+		return nil, fmt.Errorf("a message with %d bytes of JSON, and %d bytes are there", n, len(b))
+	}
+	return b[n:], json.Unmarshal(b[:n], about)
+}
+
+// readJob reads the message of a job.
+func readJob(b []byte) (j job, err error) {
+	if j.Data, err = unpack(b, &j); err == nil {
+		err = j.check()
+	}
+	return j, err
+}
+
+// readResult reads the result of a job.
+func readResult(id string, b []byte) (*Result, error) {
+	r := &Result{}
+	var err error
+	if r.Data, err = unpack(b, r); err == nil {
+		err = r.check()
+	}
+	if err == nil && r.ID != id {
+		err = fmt.Errorf("it is of the job %.100q", r.ID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the result of %s: %w", id, err)
+	}
+	return r, nil
+}
+
 const (
-	// maxInline is how many bytes of an input, or a report, are in a message at most. A
-	// message has 1 MiB at most, and bytes in JSON are a third longer.
-	maxInline = 256 << 10
+	// maxInline is how many bytes of an input, or a report, are in a message at most.
+	maxInline = 640 << 10
 	// maxOptions bounds the options of a job, in bytes.
 	maxOptions = 128 << 10
 )
+
+// maxInline is how many bytes of an input, or a report, are in a message of this queue: its
+// servers bound messages, to 1 MiB where nobody says something else.
+func (q *Queue) maxInline() int64 {
+	return max(min(maxInline, q.conn.MaxPayload()-2*maxOptions), 0)
+}

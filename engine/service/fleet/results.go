@@ -3,9 +3,7 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,21 +29,6 @@ func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
 	return readResult(id, m.Data)
 }
 
-func readResult(id string, b []byte) (*Result, error) {
-	r := &Result{}
-	err := json.Unmarshal(b, r)
-	if err == nil {
-		err = r.check()
-	}
-	if err == nil && r.ID != id {
-		err = fmt.Errorf("it is of the job %.100q", r.ID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the result of %s: %w", id, err)
-	}
-	return r, nil
-}
-
 func (q *Queue) hasResult(ctx context.Context, id string) (bool, error) {
 	_, err := q.Result(ctx, id)
 	if errors.Is(err, ErrNoResult) {
@@ -60,8 +43,7 @@ func (q *Queue) Report(ctx context.Context, r *Result, w io.Writer) error {
 		return fmt.Errorf("%s: there is no report: it is %s", r.ID, r.State)
 	}
 	if r.Object == "" {
-		_, err := io.Copy(w, bytes.NewReader(r.Data))
-		return err
+		return writeChecked("the report of "+r.ID, r.Data, r.SHA256, w)
 	}
 	return copyOut(ctx, q.reports, r.Object, r.SHA256, w)
 }
@@ -69,11 +51,11 @@ func (q *Queue) Report(ctx context.Context, r *Result, w io.Writer) error {
 // settle makes a result that of its job. isFirst is false where another one is: that counts.
 func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error) {
 	r.Version = version
-	b, err := json.Marshal(r)
+	b, err := pack(r, r.Data)
 	if err != nil {
 		return false, err
 	}
-	_, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: resultsPrefix + r.ID, Data: b})
+	_, err = q.js.Publish(ctx, resultsPrefix+r.ID, b)
 	if isTaken(err) {
 		return false, nil
 	}
@@ -95,9 +77,9 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 		return false, err
 	}
 	_ = q.conn.Publish(cancelPrefix+id, nil) // a worker looks from time to time
-	for _, p := range Priorities {
-		if m, err := q.jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id); err == nil {
-			_ = q.jobs.DeleteMsg(ctx, m.Sequence) // else a worker finds that there is a result
+	for p, jobs := range q.jobs {
+		if m, err := jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id); err == nil {
+			_ = jobs.DeleteMsg(ctx, m.Sequence) // else a worker finds that there is a result
 		}
 	}
 	return true, nil

@@ -3,12 +3,12 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"time"
 
@@ -102,8 +102,23 @@ func copyOut(ctx context.Context, store jetstream.ObjectStore, name, sum string,
 	if err := r.Error(); err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != sum {
-		return fmt.Errorf("what is kept as %s has the SHA-256 %s, expected %s", name, got, sum)
+	return checkSum("what is kept as "+name, h, sum)
+}
+
+// writeChecked writes what a message has to w, after its SHA-256 is checked.
+func writeChecked(what string, data []byte, sum string, w io.Writer) error {
+	h := sha256.New()
+	_, _ = h.Write(data) // it never fails
+	if err := checkSum(what, h, sum); err != nil {
+		return err
+	}
+	_, err := w.Write(data)
+	return err
+}
+
+func checkSum(what string, h hash.Hash, want string) error {
+	if got := hex.EncodeToString(h.Sum(nil)); got != want {
+		return fmt.Errorf("%s has the SHA-256 %s, expected %s", what, got, want)
 	}
 	return nil
 }
@@ -111,8 +126,7 @@ func copyOut(ctx context.Context, store jetstream.ObjectStore, name, sum string,
 // input writes the input of a job to w.
 func (q *Queue) input(ctx context.Context, j *job, w io.Writer) error {
 	if j.Size == 0 || len(j.Data) > 0 {
-		_, err := io.Copy(w, bytes.NewReader(j.Data))
-		return err
+		return writeChecked("the input", j.Data, j.Input, w)
 	}
 	return copyOut(ctx, q.inputs, j.Input, j.Input, w)
 }

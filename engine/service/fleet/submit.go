@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -94,7 +93,8 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 
 // sendInput puts the input of a job where workers find it.
 func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
-	if j.Size > maxInline {
+	most := q.maxInline()
+	if j.Size > most {
 		_, err := q.keep(ctx, q.inputs, j.Input, in)
 		return err
 	}
@@ -102,7 +102,7 @@ func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
 		return err
 	}
 	var err error
-	j.Data, err = io.ReadAll(io.LimitReader(in, maxInline+1))
+	j.Data, err = io.ReadAll(io.LimitReader(in, most+1))
 	if err == nil && int64(len(j.Data)) != j.Size {
 		err = errors.New("the input was changed while it was read")
 	}
@@ -111,11 +111,11 @@ func (q *Queue) sendInput(ctx context.Context, j *job, in io.ReadSeeker) error {
 
 // enqueue publishes a job. isNew is false where it waits already.
 func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew bool, err error) {
-	b, err := json.Marshal(j)
+	b, err := pack(j, j.Data)
 	if err != nil {
 		return false, err
 	}
-	_, err = q.js.PublishMsg(ctx, &nats.Msg{Subject: jobsPrefix + priority + "." + id, Data: b})
+	_, err = q.js.Publish(ctx, jobsPrefix+priority+"."+id, b)
 	if isTaken(err) {
 		return false, nil
 	}
