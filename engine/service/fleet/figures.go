@@ -21,17 +21,17 @@ type Figures struct {
 // Bytes are those of a stream or a store.
 type Bytes struct{ Used, Most uint64 }
 
-// streamsOf are the streams behind what a queue keeps, by their names for users. JetStream has
-// a stream for each store.
-var streamsOf = map[string]string{
-	"jobs": jobsStream, "results": resultsStream, "inputs": "OBJ_" + inputsBucket, "objects": "OBJ_" + objectsBucket, "reports": "OBJ_" + reportsBucket,
+// kept is what a queue keeps, by the streams behind it. JetStream has a stream for each store.
+var kept = map[string]string{
+	jobsOf("high"): "jobs", jobsOf("normal"): "jobs", jobsOf("low"): "jobs", resultsStream: "results",
+	"OBJ_" + inputsBucket: "inputs", "OBJ_" + objectsBucket: "objects", "OBJ_" + reportsBucket: "reports",
 }
 
 // Figures asks how the queue is.
 func (q *Queue) Figures(ctx context.Context) (*Figures, error) {
 	f := &Figures{Waiting: map[string]uint64{}, Running: map[string]uint64{}, Bytes: map[string]Bytes{}}
-	for _, p := range Priorities {
-		c, err := q.jobs.Consumer(ctx, consumerName(p))
+	for p, jobs := range q.jobs {
+		c, err := jobs.Consumer(ctx, consumerName)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			continue // there was never a worker
 		}
@@ -41,15 +41,16 @@ func (q *Queue) Figures(ctx context.Context) (*Figures, error) {
 		i := c.CachedInfo()
 		f.Waiting[p], f.Running[p] = i.NumPending, uint64(i.NumAckPending) //nolint:gosec // positive
 	}
-	for name, stream := range streamsOf {
+	for stream, what := range kept {
 		s, err := q.js.Stream(ctx, stream)
 		if err != nil {
 			return nil, err
 		}
 		i := s.CachedInfo()
-		f.Bytes[name] = Bytes{i.State.Bytes, uint64(max(i.Config.MaxBytes, 0))} //nolint:gosec // not negative
-		if stream == jobsStream && i.State.Msgs > 0 {
-			f.Oldest = time.Since(i.State.FirstTime)
+		b := f.Bytes[what]
+		f.Bytes[what] = Bytes{b.Used + i.State.Bytes, b.Most + uint64(max(i.Config.MaxBytes, 0))} //nolint:gosec // not negative
+		if what == "jobs" && i.State.Msgs > 0 {
+			f.Oldest = max(f.Oldest, time.Since(i.State.FirstTime))
 		}
 	}
 	return f, nil

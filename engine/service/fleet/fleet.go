@@ -3,7 +3,7 @@
 // Package fleet spreads requests about stacks over many machines. NATS JetStream carries
 // them: it elects, replicates and keeps; nothing here does.
 //
-// A job is a message of a work-queue stream, whose subject has its priority and its ID. The
+// A job is a message of the work-queue stream of its priority, whose subject has its ID. The
 // ID is a digest of what is asked, and of what it is asked of, so that one job asked for
 // twice is one job. Its input is in the message where it is small, else in an object store
 // by its SHA-256; code objects are in another one by build ID. A result is the only message
@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,7 +29,7 @@ import (
 
 // Streams and stores, as the tools of NATS show them.
 const (
-	jobsStream    = "UNWINDD_JOBS"
+	jobsStream    = "UNWINDD_JOBS_" // and a priority
 	resultsStream = "UNWINDD_RESULTS"
 	triesBucket   = "UNWINDD_TRIES"   // what became of jobs that were begun and not done
 	inputsBucket  = "UNWINDD_INPUTS"  // by SHA-256
@@ -41,13 +42,17 @@ const (
 	jobsPrefix    = "unwindd.job.v1."
 	resultsPrefix = "unwindd.result.v1."
 	// These are no messages that anybody keeps: who misses one looks again a moment later.
-	donePrefix   = "unwindd.done.v1."   // a job has a result
+	donePrefix   = "unwindd.done.v1."   // a job has a result: this one, where it is small
 	cancelPrefix = "unwindd.cancel.v1." // a job was canceled
 	wakeSubject  = "unwindd.wake.v1"    // there is a job
 )
 
 // Priorities are those of jobs, the first one first.
 var Priorities = []string{"high", "normal", "low"}
+
+// jobsOf is the stream with the jobs of a priority. Each has one of its own: to take what fits
+// a subject out of a stream, a server looks at all subjects of it.
+func jobsOf(priority string) string { return jobsStream + strings.ToUpper(priority) }
 
 // Options say how the queue is reached, and how it is made by who comes first.
 type Options struct {
@@ -95,7 +100,7 @@ func (o *Options) resolved() Keep {
 }
 
 // shares are the parts of all bytes, of 32, that each stream and store may have.
-var shares = map[string]int64{jobsStream: 6, resultsStream: 4, inputsBucket: 10, objectsBucket: 8, reportsBucket: 3, triesBucket: 1}
+var shares = map[string]int64{jobsOf("high"): 1, jobsOf("normal"): 4, jobsOf("low"): 1, resultsStream: 4, inputsBucket: 10, objectsBucket: 8, reportsBucket: 3, triesBucket: 1}
 
 // share is how many bytes a stream or a store may have.
 func (k *Keep) share(name string) int64 { return k.Bytes / 32 * shares[name] }
@@ -106,7 +111,8 @@ type Queue struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
 
-	jobs, results            jetstream.Stream
+	jobs                     map[string]jetstream.Stream // by priority
+	results                  jetstream.Stream
 	inputs, objects, reports jetstream.ObjectStore
 	tries                    jetstream.KeyValue
 }
@@ -186,14 +192,17 @@ func (q *Queue) Close() { q.conn.Close() }
 // make makes the streams and stores that are not there. What is there stays as it is: others
 // use it.
 func (q *Queue) make(ctx context.Context) (err error) {
-	q.jobs, err = q.stream(ctx, jetstream.StreamConfig{
-		Name: jobsStream, Subjects: []string{jobsPrefix + "*.*"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
-		// A job that waits already is not taken a second time.
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
-		MaxBytes: q.share(jobsStream), Replicas: q.Replicas, AllowDirect: true,
-	})
-	if err != nil {
-		return err
+	q.jobs = map[string]jetstream.Stream{}
+	for _, p := range Priorities {
+		q.jobs[p], err = q.stream(ctx, jetstream.StreamConfig{
+			Name: jobsOf(p), Subjects: []string{jobsPrefix + p + ".*"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+			// A job that waits already is not taken a second time.
+			MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true,
+			MaxBytes: q.share(jobsOf(p)), Replicas: q.Replicas, AllowDirect: true,
+		})
+		if err != nil {
+			return err
+		}
 	}
 	q.results, err = q.stream(ctx, jetstream.StreamConfig{
 		Name: resultsStream, Subjects: []string{resultsPrefix + "*"}, Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,

@@ -20,7 +20,7 @@ import (
 )
 
 // embedded starts a server for a test, in a folder.
-func embedded(t *testing.T, dir string) *Embedded {
+func embedded(t testing.TB, dir string) *Embedded {
 	t.Helper()
 	e, err := Embed(EmbeddedOptions{Dir: dir, Listen: "localhost:0", Log: func(text string) { t.Log(text) }})
 	if err != nil {
@@ -31,7 +31,7 @@ func embedded(t *testing.T, dir string) *Embedded {
 }
 
 // connect reaches the server of a folder, as another process does.
-func connect(t *testing.T, dir string) *Queue {
+func connect(t testing.TB, dir string) *Queue {
 	t.Helper()
 	q, err := Connect(t.Context(), Options{URL: ReadAddress(dir), Name: t.Name(), Keep: Keep{Bytes: 1 << 30}})
 	if err != nil {
@@ -97,7 +97,7 @@ func (*said) About() About { return About{Type: "text/plain", Name: "target"} }
 var quick = Pace{Silence: 800 * time.Millisecond, Pause: 20 * time.Millisecond}
 
 // work has a worker work until the test ends, or stop is called.
-func work(t *testing.T, q *Queue, d Doer, jobs int) (w *Worker, stop func()) {
+func work(t testing.TB, q *Queue, d Doer, jobs int) (w *Worker, stop func()) {
 	t.Helper()
 	w, err := NewWorker(t.Context(), q, d, WorkOptions{Name: "w", Jobs: jobs, Pace: quick})
 	if err != nil {
@@ -226,11 +226,15 @@ func pending(t *testing.T, q *Queue) uint64 {
 	t.Helper()
 	var n uint64
 	for range 100 { // acknowledgements are not waited for
-		i, err := q.jobs.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		n = 0
+		for _, jobs := range q.jobs {
+			i, err := jobs.Info(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += i.State.Msgs
 		}
-		if n = i.State.Msgs; n == 0 {
+		if n == 0 {
 			return 0
 		}
 		time.Sleep(20 * time.Millisecond)

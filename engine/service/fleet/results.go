@@ -62,9 +62,16 @@ func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error)
 	if err != nil {
 		return false, full(err)
 	}
-	_ = q.conn.Publish(donePrefix+r.ID, nil) // who waits looks from time to time
+	if len(b) > maxTold {
+		b = nil
+	}
+	_ = q.conn.Publish(donePrefix+r.ID, b) // who waits looks from time to time
 	return true, nil
 }
+
+// maxTold is how many bytes a result may have, with its report, that those who wait are told;
+// they ask for a larger one. It goes over the network also where nobody waits.
+const maxTold = 64 << 10
 
 // Cancel ends a job: its result is that it was canceled. ok is false where it had another
 // one.
@@ -96,7 +103,7 @@ const lookAgain = 5 * time.Second
 // Wait calls found with the result of each of jobs, as they come, one at a time. It ends
 // with the last one, with found's error, or with ctx.
 func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) error) error {
-	w := &waiting{queue: q, news: make(chan string, 1024), left: map[string]bool{}}
+	w := &waiting{queue: q, news: make(chan *nats.Msg, 1024), left: map[string]bool{}}
 	for _, id := range ids {
 		w.left[id] = true
 	}
@@ -115,14 +122,14 @@ func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) erro
 // A waiting is somebody who waits for results.
 type waiting struct {
 	queue *Queue
-	news  chan string
+	news  chan *nats.Msg // of jobs that are done, most with their results
 	left  map[string]bool
 	heard []*nats.Subscription
 }
 
 func (w *waiting) hear(m *nats.Msg) {
 	select {
-	case w.news <- strings.TrimPrefix(m.Subject, donePrefix):
+	case w.news <- m:
 	default: // it is looked for later
 	}
 }
@@ -146,8 +153,8 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case id := <-w.news:
-			if err := w.look(ctx, id, found); err != nil {
+		case m := <-w.news:
+			if err := w.told(ctx, m, found); err != nil {
 				return err
 			}
 		case <-again.C:
@@ -166,6 +173,24 @@ func (w *waiting) lookAtAll(ctx context.Context, found func(*Result) error) erro
 		}
 	}
 	return nil
+}
+
+// told is told that a job is done.
+func (w *waiting) told(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
+	id := strings.TrimPrefix(m.Subject, donePrefix)
+	if len(m.Data) == 0 {
+		return w.look(ctx, id, found)
+	}
+	r, err := readResult(id, m.Data)
+	if err != nil {
+		w.queue.say("%v", err)
+		return w.look(ctx, id, found)
+	}
+	if !w.left[id] {
+		return nil
+	}
+	delete(w.left, id)
+	return found(r)
 }
 
 // look looks whether a job has a result. While the queue does not answer, nobody has one.

@@ -18,6 +18,10 @@ import (
 	"github.com/unwindd/unwindd/engine/service/objects"
 )
 
+// transferPatience is how long a file may take to come or to go, where its caller says nothing
+// else: without a deadline the library gives it no longer than an answer.
+const transferPatience = time.Hour
+
 // digest is the SHA-256 of a file, in hexadecimal, and its size.
 func digest(f io.ReadSeeker) (name string, size int64, err error) {
 	if _, err = f.Seek(0, io.SeekStart); err != nil {
@@ -55,6 +59,8 @@ func (q *Queue) keep(ctx context.Context, store jetstream.ObjectStore, name stri
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, transferPatience)
+	defer cancel()
 	_, err = store.Put(ctx, jetstream.ObjectMeta{Name: name}, f)
 	return err == nil, full(err)
 }
@@ -90,6 +96,8 @@ func full(err error) error {
 
 // copyOut writes an object to w, and checks its SHA-256.
 func copyOut(ctx context.Context, store jetstream.ObjectStore, name, sum string, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, transferPatience)
+	defer cancel()
 	r, err := store.Get(ctx, name)
 	if err != nil {
 		return err

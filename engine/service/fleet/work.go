@@ -79,9 +79,8 @@ const maxDeliveries = 12
 // A Worker does jobs of a queue.
 type Worker struct {
 	WorkOptions
-	queue     *Queue
-	doer      Doer
-	consumers []jetstream.Consumer // by priority
+	queue *Queue
+	doer  Doer
 
 	busy, again atomic.Int64
 
@@ -99,27 +98,23 @@ func NewWorker(ctx context.Context, q *Queue, d Doer, o WorkOptions) (*Worker, e
 		o.Pace = usualPace
 	}
 	w := &Worker{WorkOptions: o, queue: q, doer: d, running: map[string]context.CancelCauseFunc{}, counts: map[State]int{}}
-	for _, p := range Priorities {
-		c, err := q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: consumerName(p), FilterSubject: jobsPrefix + p + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+	for _, jobs := range q.jobs {
+		_, err := jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: o.Silence, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: maxFetchers,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", jobsStream, err)
+			return nil, fmt.Errorf("%s: %w", jobs.CachedInfo().Config.Name, err)
 		}
-		w.consumers = append(w.consumers, c)
 	}
 	return w, nil
 }
 
-// consumerName is what the server calls who takes jobs of a priority.
-func consumerName(priority string) string { return "workers-" + priority }
+// consumerName is what a server calls who takes jobs out of a stream.
+const consumerName = "workers"
 
 // maxFetchers is how many workers may ask for a job at once.
 const maxFetchers = 1 << 14
-
-// lookForJobs is how often an idle worker looks for jobs of which it was not told.
-const lookForJobs = time.Second
 
 // Run does jobs until ctx ends. Those that are under way are done then, unless now ends
 // too: they are another worker's at once.
@@ -132,10 +127,19 @@ func (w *Worker) Run(ctx, now context.Context) error {
 	}
 	defer func() { _ = canceled.Unsubscribe() }()
 	var all sync.WaitGroup
+	defer all.Wait()
 	for range w.Jobs {
-		all.Go(func() { w.serve(ctx, now) })
+		t, err := newTaker(w.queue)
+		if err != nil {
+			return err
+		}
+		all.Go(func() {
+			defer t.end()
+			for m := range t.jobs(ctx) {
+				w.do(now, m)
+			}
+		})
 	}
-	all.Wait()
 	return nil
 }
 
@@ -148,62 +152,6 @@ func (w *Worker) count(s State) {
 
 // Busy is how many jobs are under way.
 func (w *Worker) Busy() int { return int(w.busy.Load()) }
-
-// serve does one job after the other.
-func (w *Worker) serve(ctx, now context.Context) {
-	wake := make(chan *nats.Msg, 1)
-	for ctx.Err() == nil {
-		m := w.next(ctx)
-		if m == nil {
-			m = w.await(ctx, wake)
-		}
-		if m != nil {
-			w.do(now, m)
-		}
-	}
-}
-
-// await waits until there may be a job, and takes one that came before it could be told; nil:
-// none did.
-func (w *Worker) await(ctx context.Context, wake chan *nats.Msg) jetstream.Msg {
-	// One of those who wait is told of a job.
-	s, err := w.queue.conn.ChanQueueSubscribe(wakeSubject, "idle", wake)
-	if err == nil {
-		defer func() { _ = s.Unsubscribe() }()
-		if m := w.next(ctx); m != nil {
-			return m
-		}
-	}
-	look := time.NewTimer(lookForJobs)
-	defer look.Stop()
-	select {
-	case <-ctx.Done():
-	case <-wake:
-	case <-look.C:
-	}
-	return nil
-}
-
-// next takes the next job, of the highest priority; nil: none waits.
-func (w *Worker) next(ctx context.Context) jetstream.Msg {
-	for _, c := range w.consumers {
-		if ctx.Err() != nil {
-			return nil
-		}
-		batch, err := c.FetchNoWait(1)
-		if err != nil {
-			w.queue.say("jobs: %v", err)
-			return nil
-		}
-		for m := range batch.Messages() {
-			return m
-		}
-		if err := batch.Error(); err != nil {
-			w.queue.say("jobs: %v", err)
-		}
-	}
-	return nil
-}
 
 // errCanceled is why a job ends that its caller does not want any more.
 var errCanceled = errors.New("its caller canceled it")
@@ -218,11 +166,11 @@ func (w *Worker) cancel(id string) {
 }
 
 // do does the job of a message, and acknowledges it when its result is stored.
-func (w *Worker) do(now context.Context, m jetstream.Msg) {
+func (w *Worker) do(now context.Context, m *nats.Msg) {
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
 	t := &try{worker: w, message: m, begun: time.Now().UTC()}
-	t.id = m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
+	t.id = m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
 	stop := t.hold(end)
@@ -241,7 +189,7 @@ func (w *Worker) do(now context.Context, m jetstream.Msg) {
 // A try is one to do a job.
 type try struct {
 	worker  *Worker
-	message jetstream.Msg
+	message *nats.Msg
 	id      string
 	job     job
 	begun   time.Time
@@ -354,11 +302,9 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 
 // read reads the message.
 func (t *try) read() error {
-	if err := json.Unmarshal(t.message.Data(), &t.job); err != nil {
+	var err error
+	if t.job, err = readJob(t.message.Data); err != nil {
 		return fmt.Errorf("a job that cannot be read: %w", err)
-	}
-	if err := t.job.check(); err != nil {
-		return err
 	}
 	if id := t.job.id(); id != t.id {
 		return fmt.Errorf("a job called %s, expected %s", t.id, id)
@@ -419,12 +365,13 @@ func (t *try) report(ctx context.Context, r *Result) error {
 
 // store puts a report where its result says: into it, where it is small.
 func (t *try) store(ctx context.Context, r *Result, report Report) error {
-	head, err := io.ReadAll(io.LimitReader(report, maxInline+1))
+	most := t.worker.queue.maxInline()
+	head, err := io.ReadAll(io.LimitReader(report, most+1))
 	if err != nil {
 		return err
 	}
 	h := sha256.New()
-	if len(head) <= maxInline {
+	if int64(len(head)) <= most {
 		r.Data, r.Size = head, int64(len(head))
 		_, _ = h.Write(head) // it never fails
 	} else if err := t.storeLarge(ctx, r, io.TeeReader(io.MultiReader(bytes.NewReader(head), report), h)); err != nil {
@@ -440,6 +387,8 @@ func (t *try) store(ctx context.Context, r *Result, report Report) error {
 // do not write the same object.
 func (t *try) storeLarge(ctx context.Context, r *Result, report io.Reader) error {
 	r.Object = t.id + "." + nuid.Next()
+	ctx, cancel := context.WithTimeout(ctx, transferPatience)
+	defer cancel()
 	info, err := t.worker.queue.reports.Put(ctx, jetstream.ObjectMeta{Name: r.Object}, report)
 	if err != nil {
 		return full(err)
