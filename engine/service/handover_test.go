@@ -320,7 +320,7 @@ func TestAQueueThatIsLost(t *testing.T) {
 }
 
 // asked posts the example in the background. The status comes; 0: no answer.
-func (s *testServer) asked(t *testing.T, ctx context.Context, path string) <-chan int { //nolint:revive // the test comes first
+func (s *testServer) asked(t *testing.T, ctx context.Context, path string) <-chan int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, bytes.NewReader(file(t, mixed)))
 	if err != nil {
@@ -445,13 +445,16 @@ func TestDeadlinesArePassedOn(t *testing.T) {
 // TestFailuresOfAFleet has jobs that fail for what they need: the problems are those of a server
 // with the same limits.
 func TestFailuresOfAFleet(t *testing.T) {
-	f := startFleet(t)
+	hasty := startFleet(t)
 	o := testOptions(t)
 	o.Time = 200 * time.Millisecond
-	f.work(t, o)
-	s, _ := startBusy(t, f, func(o *Options) { o.Answer = 2000 })
+	hasty.work(t, o)
+	s, _ := startBusy(t, hasty, nil)
 	answer, text := s.ask(t, http.MethodPost, "/v1/stack", bytes.NewReader(hungry(t)))
-	wantProblem(t, answer, text, timedOut, "")
+	wantProblem(t, answer, text, timedOut, "it took longer than 200ms")
+	f := startFleet(t)
+	f.work(t, testOptions(t))
+	s, _ = startBusy(t, f, func(o *Options) { o.Answer = 2000 })
 	answer, text = s.ask(t, http.MethodPost, "/v1/stack", bytes.NewReader(file(t, mixed)))
 	wantProblem(t, answer, text, longAnswer, "the answer has more than 2000 bytes")
 	for _, c := range []struct {
