@@ -218,6 +218,10 @@ func TestFleetRefuses(t *testing.T) {
 	}{
 		{[]string{"worker", "--queue", "nats://127.0.0.1:1", "--queue-listen", "localhost:0"}, "--queue-listen"},
 		{[]string{"worker", "--queue-listen", "0.0.0.0:0"}, "others reach this address"},
+		{[]string{"worker", "--queue", "nats://127.0.0.1:1", "--workers", "0"}, "--workers 0"},
+		{[]string{"worker", "--workers", "0", "--log-level", "x"}, "--log-level x"},
+		{[]string{"worker", "--workers", "0", "--queue-listen", "0.0.0.0:0"}, "others reach this address"},
+		{[]string{"worker", "--workers", "-1"}, "--workers"},
 		{[]string{"worker", "--queue-replicas", "9"}, "--queue-replicas"},
 		{[]string{"worker", "--queue-cert", "x"}, "expected both"},
 		{[]string{"submit"}, "arg"},

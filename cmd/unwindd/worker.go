@@ -65,6 +65,7 @@ figures of the queue at /metrics.`,
 	f.serveFlags.add(flags)
 	f.queueFlags.add(flags)
 	flags.Lookup("listen").Usage = "answer requests at `ADDRESS`, too: unix:PATH or HOST:PORT; may be repeated"
+	flags.Lookup("workers").Usage = "do `N` jobs at a time; 0: none, this worker only has the queue"
 	flags.Lookup("queue").Usage = "take jobs from the queue at `URL`, as nats://HOST:4222 or tls://HOST:4222 (default $UNWINDD_QUEUE, else this worker has it)"
 	flags.StringVar(&f.queueListen, "queue-listen", defaultQueueListen, "where this worker has the queue, others reach it at `HOST:PORT` of this machine")
 	flags.StringVar(&f.queueConfig, "queue-config", "", "where this worker has the queue, its server has the settings in `FILE`, of nats-server: accounts, TLS, a cluster")
@@ -119,6 +120,9 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 	if err := f.checkQueue(isSet); err != nil {
 		return err
 	}
+	if f.limits.Workers == 0 {
+		return f.holdQueue(ctx)
+	}
 	o, end, err := f.serverOptions()
 	if err != nil {
 		return err
@@ -146,6 +150,44 @@ func (f *workerFlags) run(ctx context.Context, isSet func(flag string) bool) err
 	}
 	s.WatchFleet(q, w)
 	return f.work(ctx, s, w, place)
+}
+
+// holdQueue has the queue, and does no jobs, until a signal says to end.
+func (f *workerFlags) holdQueue(ctx context.Context) error {
+	if f.where() != "" || len(f.serveFlags.listen) > 0 {
+		return usageError{errors.New("--workers 0 is for a queue that this worker has, and does no work of: expected no --queue, no UNWINDD_QUEUE, and no --listen")}
+	}
+	f.limits.Workers = 1 // as if there were one, for what is checked
+	if err := errors.Join(f.checkFormat("text"), f.checkLimits()); err != nil {
+		return err
+	}
+	log := f.logger()
+	_, place, end, err := f.openQueue(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ended := make(chan syscall.Signal, 1)
+	takeSignals(func(sig syscall.Signal) bool {
+		if sig == syscall.SIGINT || sig == syscall.SIGTERM {
+			select {
+			case ended <- sig:
+				return true
+			default: // a second one
+			}
+		}
+		return sig == syscall.SIGHUP // there is nothing to read again
+	})
+	ready := report.NewLinePrinter(stdout)
+	ready.Printf("holding the queue %s\n", place)
+	if err := ready.Flush(); err != nil {
+		return err
+	}
+	notify("READY=1")
+	sig := <-ended
+	log.Info("ending", "signal", sig.String())
+	notify("STOPPING=1")
+	return nil
 }
 
 // work works until a signal says to end, or a listener fails.
