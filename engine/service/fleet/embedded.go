@@ -37,7 +37,7 @@ type EmbeddedOptions struct {
 // An Embedded is a server of NATS in this process.
 type Embedded struct {
 	server *server.Server
-	token  string // "": the settings say who may ask
+	self   nats.Option // by which this process asks; nil: as the settings say
 }
 
 // AddressFile is the file in a server's folder that has its URL, with a token: who can read
@@ -56,7 +56,10 @@ func Embed(o EmbeddedOptions) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{token: s.Authorization}
+	e := &Embedded{}
+	if e.self, err = o.admit(s); err != nil {
+		return nil, err
+	}
 	if e.server, err = server.NewServer(s); err != nil {
 		return nil, fmt.Errorf("the queue's server: %w", err)
 	}
@@ -113,6 +116,50 @@ func (o *EmbeddedOptions) settings() (*server.Options, error) {
 	return s, nil
 }
 
+// ownAccount is the account of this process where the settings have several.
+const ownAccount = "UNWINDD"
+
+// admit has the server let this process in. Where its settings name users, it is one more,
+// of their only account, or of that called UNWINDD. Users of an operator have credentials.
+func (o *EmbeddedOptions) admit(s *server.Options) (self nats.Option, err error) {
+	switch {
+	case s.Authorization != "":
+		return nats.Token(s.Authorization), nil
+	case len(s.TrustedOperators) > 0 || s.Username == "" && len(s.Users)+len(s.Nkeys)+len(s.Accounts) == 0:
+		return nil, nil
+	}
+	if s.Username != "" { // the server knows one user, or a list of them
+		s.Users = append(s.Users, &server.User{Username: s.Username, Password: s.Password})
+		s.Username, s.Password = "", ""
+	}
+	u := &server.User{Username: "unwindd-" + rand.Text(), Password: rand.Text()}
+	if u.Account, err = accountOf(s); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Config, err)
+	}
+	s.Users = append(s.Users, u)
+	return nats.UserInfo(u.Username, u.Password), nil
+}
+
+// accountOf is the account in which this process has its queue; nil: there is but the server's.
+func accountOf(s *server.Options) (*server.Account, error) {
+	var list []*server.Account
+	for _, a := range s.Accounts {
+		if a.Name == ownAccount {
+			return a, nil
+		}
+		if a.Name != s.SystemAccount && a.Name != server.DEFAULT_SYSTEM_ACCOUNT {
+			list = append(list, a)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return nil, nil
+	case 1:
+		return list[0], nil
+	}
+	return nil, fmt.Errorf("%d accounts: expected one, or one called %s, which has this worker's queue", len(list), ownAccount)
+}
+
 // token is the one that the last server with this folder had, with which others come back
 // when this one stands in its place; else a new one.
 func (o *EmbeddedOptions) token() string {
@@ -157,7 +204,11 @@ func ReadAddress(dir string) string {
 
 // inProcess is how this process reaches the server.
 func (e *Embedded) inProcess() []nats.Option {
-	return []nats.Option{nats.InProcessServer(e.server), nats.Token(e.token)}
+	list := []nats.Option{nats.InProcessServer(e.server)}
+	if e.self != nil {
+		list = append(list, e.self)
+	}
+	return list
 }
 
 // room is how many bytes the server may keep.

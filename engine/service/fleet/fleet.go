@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,8 @@ type Options struct {
 	// Name is who connects, as the server lists it.
 	Name string
 	Keep
-	// Patience is how long a server is waited for that does not answer; 0: 10 seconds.
+	// Patience is how long a server is waited for until the queue is there; 0: 10 seconds, or
+	// a minute where the server is in this process.
 	Patience time.Duration
 	// Log takes a sentence about what went wrong and is tried again; nil: nobody does.
 	Log func(text string)
@@ -115,32 +117,132 @@ type Queue struct {
 	results                  jetstream.Stream
 	inputs, objects, reports jetstream.ObjectStore
 	tries                    jetstream.KeyValue
+
+	denied context.CancelCauseFunc // ends Connect where the user may not do what it does
 }
 
 // ErrNoQueue is wrapped by the error of a server that does not answer.
 var ErrNoQueue = errors.New("the queue does not answer")
 
-// Connect reaches the queue, and makes what of it is not there.
+// ErrRefused is wrapped by the error of a server that does not let the user in, or not do
+// what a queue needs.
+var ErrRefused = errors.New("the queue refuses this user")
+
+// oldestServer is the version of nats-server that has what a queue needs: a subject with one
+// message, of which a second one is refused, and messages that every server gives.
+var oldestServer = [2]int{2, 9}
+
+var errServer = errors.New("the server cannot have a queue")
+
+// checkVersion refuses a server that is too old. Older ones take a second result of a job, and
+// lose the first.
+func checkVersion(version string) error {
+	var v [2]int
+	if _, err := fmt.Sscanf(version, "%d.%d.", &v[0], &v[1]); err != nil {
+		return fmt.Errorf("%w: its version is %.100q, expected one of nats-server", errServer, version)
+	}
+	if slices.Compare(v[:], oldestServer[:]) < 0 {
+		return fmt.Errorf("%w: it is nats-server %s, expected %d.%d.0 or later", errServer, version, oldestServer[0], oldestServer[1])
+	}
+	return nil
+}
+
+// Connect reaches the queue, and makes what of it is not there. The error wraps ErrRefused where
+// the user may not do that, ErrFull where there is no room for it, and ErrNoQueue where nobody
+// answers.
 func Connect(ctx context.Context, o Options) (*Queue, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
+		if o.Server != nil {
+			o.Patience = startPatience // the others of a cluster may be started later
+		}
 	}
 	o.Keep = o.resolved()
-	q := &Queue{Options: o}
-	var err error
-	if q.conn, err = nats.Connect(o.URL, q.connectOptions()...); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	if q.js, err = jetstream.New(q.conn, jetstream.WithDefaultTimeout(o.Patience)); err == nil {
-		err = q.make(ctx)
+	ctx, denied := context.WithCancelCause(ctx)
+	defer denied(nil)
+	q := &Queue{Options: o, denied: denied}
+	err := q.connect(ctx)
+	switch {
+	case err == nil:
+		return q, nil
+	case errors.Is(context.Cause(ctx), ErrRefused):
+		err = context.Cause(ctx)
+	case isRefused(err):
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if err != nil {
+	if q.conn != nil {
 		q.Close()
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
 	}
-	return q, nil
+	if errors.Is(err, ErrRefused) || errors.Is(err, ErrFull) || errors.Is(err, errServer) { // that is an answer
+		return nil, fmt.Errorf("%s: %w", o.Place(), err)
+	}
+	return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
+}
+
+// isRefused says that a server did not let somebody in.
+func isRefused(err error) bool {
+	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(one error) bool {
+		return errors.Is(err, one)
+	})
+}
+
+// connect reaches the server, and has it make what is not there. What it says to be passing is
+// waited for: servers of a cluster that start choose one of them first.
+func (q *Queue) connect(ctx context.Context) (err error) {
+	if q.conn, err = nats.Connect(q.URL, q.connectOptions()...); err != nil {
+		return err
+	}
+	if err := checkVersion(q.conn.ConnectedServerVersion()); err != nil {
+		return err
+	}
+	if q.js, err = jetstream.New(q.conn, jetstream.WithDefaultTimeout(ackPatience)); err != nil {
+		return err
+	}
+	for {
+		if err = q.makeSoon(ctx); err == nil || !isPassing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(lookAtCluster):
+		}
+	}
+}
+
+// makeSoon makes what is not there, unless nobody answers for a while: a cluster whose servers
+// have not chosen one of them does not answer at all, also not once they have.
+func (q *Queue) makeSoon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	return q.make(ctx)
+}
+
+// ackPatience is how long the answer to one request may take: one that was lost with a server
+// never comes.
+const ackPatience = 10 * time.Second
+
+// answerPatience is how long the server may take to say what it has, and make the rest.
+const answerPatience = 3 * time.Second
+
+// lookAtCluster is how often servers that start are asked whether they are ready.
+const lookAtCluster = 200 * time.Millisecond
+
+// codeNoPeers is JetStream's for a cluster of which too few servers are there.
+const codeNoPeers = 10005
+
+// isPassing says that a server may say something else a moment later.
+func isPassing(err error) bool {
+	var e *jetstream.APIError
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another makes it
+		return true
+	}
+	if !errors.As(err, &e) || e.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabled || e.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount {
+		return false
+	}
+	return e.Code == 503 || e.ErrorCode == codeNoPeers
 }
 
 // Place is where the server is, in what is said of it. A URL may have a secret in it.
@@ -160,7 +262,12 @@ func (q *Queue) connectOptions() []nats.Option {
 				q.say("the connection to the queue ended: %v", err)
 			}
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { q.say("queue: %v", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				q.denied(fmt.Errorf("%w: %w", ErrRefused, err)) // nobody answers the request
+			}
+			q.say("queue: %v", err)
+		}),
 	}
 	if q.Server != nil {
 		list = append(list, q.Server.inProcess()...)
@@ -224,7 +331,7 @@ func (q *Queue) make(ctx context.Context) (err error) {
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
+			return fmt.Errorf("%s: %w", b.name, full(err))
 		}
 	}
 	q.tries, err = q.js.KeyValue(ctx, triesBucket)
@@ -234,7 +341,7 @@ func (q *Queue) make(ctx context.Context) (err error) {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", triesBucket, err)
+		return fmt.Errorf("%s: %w", triesBucket, full(err))
 	}
 	return nil
 }
@@ -246,7 +353,7 @@ func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream
 		s, err = q.js.CreateStream(ctx, c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Name, err)
+		return nil, fmt.Errorf("%s: %w", c.Name, full(err))
 	}
 	return s, nil
 }

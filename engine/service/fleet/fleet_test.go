@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -117,7 +119,7 @@ func work(t testing.TB, q *Queue, d Doer, jobs int) (w *Worker, stop func()) {
 }
 
 // submit asks for a job with a text.
-func submit(t *testing.T, q *Queue, text string, how How) *Submitted {
+func submit(t testing.TB, q *Queue, text string, how How) *Submitted {
 	t.Helper()
 	task, err := NewTask("stack", &pb.StackOptions{Format: "json", Locals: true})
 	if err != nil {
@@ -131,7 +133,7 @@ func submit(t *testing.T, q *Queue, text string, how How) *Submitted {
 }
 
 // wait gives the results of jobs, by their IDs.
-func wait(t *testing.T, q *Queue, ids ...string) map[string]*Result {
+func wait(t testing.TB, q *Queue, ids ...string) map[string]*Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -150,7 +152,7 @@ func wait(t *testing.T, q *Queue, ids ...string) map[string]*Result {
 }
 
 // report is the report of a result.
-func report(t *testing.T, q *Queue, r *Result) string {
+func report(t testing.TB, q *Queue, r *Result) string {
 	t.Helper()
 	var b strings.Builder
 	if err := q.Report(t.Context(), r, &b); err != nil {
@@ -404,6 +406,73 @@ func TestWhateverDiesAJobHasOneResult(t *testing.T) {
 	t.Logf("%d deaths", deaths.Load())
 }
 
+// A result whose acknowledgement was lost is stored once more: that must not cost its report.
+func TestAResultIsStoredTwice(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	w, err := NewWorker(t.Context(), q, newDoer(), WorkOptions{Name: "w", Jobs: 1, Pace: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &try{worker: w, id: strings.Repeat("ab", 16)}
+	store := func() *Result {
+		r := &Result{ID: one.id, State: Done, Worker: "w", Begun: time.Now().UTC(), Ended: time.Now().UTC()}
+		if err := one.store(t.Context(), r, &said{Reader: strings.NewReader(strings.Repeat("0123456789abcdef", 1<<16))}); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first, second := store(), store()
+	for i, c := range []struct {
+		r       *Result
+		isFirst bool
+	}{{first, true}, {first, true}, {second, false}, {first, true}} {
+		if isFirst, err := one.settleOnce(t.Context(), c.r); err != nil || isFirst != c.isFirst {
+			t.Errorf("%d: %t, %v, expected %t", i, isFirst, err, c.isFirst)
+		}
+	}
+	kept, err := q.Result(t.Context(), one.id)
+	if err != nil || len(report(t, q, kept)) != 16<<16 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+	if _, err := q.reports.GetInfo(t.Context(), second.Object); !errors.Is(err, jetstream.ErrObjectNotFound) {
+		t.Errorf("the report of the other one: %v", err)
+	}
+}
+
+// A strict doer has a fault for every error, as a server has a problem.
+type strict struct{ *doer }
+
+func (d strict) Begin(ctx context.Context, task *Task, receive func(io.Writer) error) (Report, error) {
+	r, err := d.doer.Begin(ctx, task, receive)
+	if err != nil {
+		return nil, &Fault{Problem: Problem{"timed-out", err.Error()}}
+	}
+	return r, nil
+}
+
+// An input that does not come is not the job's fault: the job is tried again.
+func TestAnInputThatDoesNotCome(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	w, err := NewWorker(t.Context(), q, strict{newDoer()}, WorkOptions{Name: "w", Jobs: 1, Pace: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &try{worker: w, job: job{Input: strings.Repeat("ab", 32), Size: maxInline + 1}}
+	var f *Fault
+	if err := one.report(t.Context(), &Result{}); !errors.As(err, &f) || f.Name != "not-found" {
+		t.Errorf("an input that is not kept: %v", err)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := one.report(late, &Result{}); err == nil || errors.As(err, &f) {
+		t.Errorf("%v, expected one that is no fault", err)
+	}
+}
+
 func TestAFullQueueSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	embedded(t, dir)
@@ -432,5 +501,32 @@ func TestConnectRefuses(t *testing.T) {
 		if _, err := Embed(EmbeddedOptions{Dir: t.TempDir(), Listen: listen}); err == nil {
 			t.Errorf("a server listens at %s", listen)
 		}
+	}
+}
+
+// TestHeadersMakeNoJobAnAnswer has a job with the headers that a server's answers have.
+func TestHeadersMakeNoJobAnAnswer(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	task, err := NewTask("stack", &pb.StackOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{Version: version, Task: task, Submitted: time.Now()}
+	if j.Input, j.Size, err = digest(strings.NewReader("")); err != nil {
+		t.Fatal(err)
+	}
+	b, err := pack(j, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &nats.Msg{Subject: jobsPrefix + "normal." + j.id(), Data: b, Header: nats.Header{statusHeader: {statusNoJob}}}
+	if _, err := q.js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	work(t, q, newDoer(), 1)
+	if r := wait(t, q, j.id())[j.id()]; r.State != Done || r.Tries != 1 {
+		t.Errorf("%+v", r)
 	}
 }

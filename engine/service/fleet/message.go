@@ -169,6 +169,11 @@ func readResult(id string, b []byte) (*Result, error) {
 	return r, nil
 }
 
+// isSame says that a result is that of the same try.
+func (r *Result) isSame(other *Result) bool {
+	return r.Worker == other.Worker && r.Begun.Equal(other.Begun) && r.Ended.Equal(other.Ended) && r.Object == other.Object
+}
+
 const (
 	// maxInline is how many bytes of an input, or a report, are in a message at most.
 	maxInline = 640 << 10

@@ -19,6 +19,8 @@ var ErrNoResult = errors.New("there is no result")
 
 // Result gives the result of a job. The error wraps ErrNoResult where there is none.
 func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, ackPatience) // the caller may have more, and the request be lost
+	defer cancel()
 	m, err := q.results.GetLastMsgForSubject(ctx, resultsPrefix+id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, fmt.Errorf("%s: %w", id, ErrNoResult)
@@ -55,6 +57,8 @@ func (q *Queue) settle(ctx context.Context, r *Result) (isFirst bool, err error)
 	if err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, ackPatience)
+	defer cancel()
 	_, err = q.js.Publish(ctx, resultsPrefix+r.ID, b)
 	if isTaken(err) {
 		return false, nil
@@ -97,13 +101,17 @@ func IsID(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// lookAgain is how often somebody looks for results of which he may have missed the news.
-const lookAgain = 5 * time.Second
+// lookAgain is how often somebody looks for results of which he may have missed the news, and
+// mostLooks for how many of them at a time.
+const (
+	lookAgain = 5 * time.Second
+	mostLooks = 500
+)
 
 // Wait calls found with the result of each of jobs, as they come, one at a time. It ends
 // with the last one, with found's error, or with ctx.
 func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) error) error {
-	w := &waiting{queue: q, news: make(chan *nats.Msg, 1024), left: map[string]bool{}}
+	w := &waiting{queue: q, news: make(chan *nats.Msg, 256), left: map[string]bool{}}
 	for _, id := range ids {
 		w.left[id] = true
 	}
@@ -145,7 +153,7 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 	defer again.Stop()
 	for isFirst := true; len(w.left) > 0; isFirst = false {
 		if isFirst {
-			if err := w.lookAtAll(ctx, found); err != nil {
+			if err := w.lookAt(ctx, len(w.left), found); err != nil {
 				return err
 			}
 			continue
@@ -158,7 +166,7 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 				return err
 			}
 		case <-again.C:
-			if err := w.lookAtAll(ctx, found); err != nil {
+			if err := w.lookAt(ctx, mostLooks, found); err != nil {
 				return err
 			}
 		}
@@ -166,8 +174,12 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 	return nil
 }
 
-func (w *waiting) lookAtAll(ctx context.Context, found func(*Result) error) error {
+// lookAt looks for results of some of the jobs. A map has them in another order each time.
+func (w *waiting) lookAt(ctx context.Context, most int, found func(*Result) error) error {
 	for id := range w.left {
+		if most--; most < 0 {
+			return nil
+		}
 		if err := w.look(ctx, id, found); err != nil {
 			return err
 		}

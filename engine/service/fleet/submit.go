@@ -115,6 +115,8 @@ func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew
 	if err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, ackPatience)
+	defer cancel()
 	_, err = q.js.Publish(ctx, jobsPrefix+priority+"."+id, b)
 	if isTaken(err) {
 		return false, nil

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,22 +17,30 @@ import (
 // makes an inbox for each question, which costs as much as the question.
 type taker struct {
 	queue   *Queue
-	inbox   string             // to which answers are sent, with a number behind it
-	answers *nats.Subscription // for as long as it works
-	asked   uint64
+	answers *nats.Subscription // to all its questions, one at a time
 	wake    chan *nats.Msg
 	// empty is when no job of a priority waited, the last time that somebody looked.
 	empty []time.Time
 }
 
 func newTaker(q *Queue) (*taker, error) {
-	t := &taker{queue: q, inbox: q.conn.NewInbox(), wake: make(chan *nats.Msg, 1), empty: make([]time.Time, len(Priorities))}
-	var err error
-	t.answers, err = q.conn.SubscribeSync(t.inbox + ".*")
-	return t, err
+	t := &taker{queue: q, wake: make(chan *nats.Msg, 1), empty: make([]time.Time, len(Priorities))}
+	return t, t.listen()
 }
 
-func (t *taker) end() { _ = t.answers.Unsubscribe() }
+// listen makes a new inbox. The answer to a question of before finds nobody: a server keeps the
+// job then.
+func (t *taker) listen() (err error) {
+	t.end()
+	t.answers, err = t.queue.conn.SubscribeSync(t.queue.conn.NewInbox())
+	return err
+}
+
+func (t *taker) end() {
+	if t.answers != nil {
+		_ = t.answers.Unsubscribe()
+	}
+}
 
 // jobs are those that this taker takes until ctx ends. One that comes then goes back.
 func (t *taker) jobs(ctx context.Context) iter.Seq[*nats.Msg] {
@@ -115,29 +123,25 @@ const takePatience = 5 * time.Second
 // take asks for a job of a priority; nil: there is none. It waits for the answer also where ctx
 // ends: a job that nobody hears of would wait until its worker is taken for dead.
 func (t *taker) take(ctx context.Context, priority string) (*nats.Msg, error) {
-	t.asked++
-	answer := t.inbox + "." + strconv.FormatUint(t.asked, 10)
 	question := jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + jobsOf(priority) + "." + consumerName
-	if err := t.queue.conn.PublishRequest(question, answer, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+	if err := t.queue.conn.PublishRequest(question, t.answers.Subject, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takePatience)
 	defer cancel()
-	for {
-		m, err := t.answers.NextMsgWithContext(ctx)
-		if err != nil {
-			return nil, err
-		}
-		switch status := m.Header.Get(statusHeader); {
-		case status == "": // also one that was asked for earlier, and comes late
-			return m, nil
-		case m.Subject != answer: // that there was none earlier
-		case status == statusNoJob, status == statusTimeout:
-			return nil, nil
-		case status == statusNobody:
-			return nil, nats.ErrNoResponders
-		default:
-			return nil, errors.New(status + " " + m.Header.Get("Description"))
-		}
+	m, err := t.answers.NextMsgWithContext(ctx)
+	if err != nil {
+		return nil, errors.Join(err, t.listen())
+	}
+	if strings.HasPrefix(m.Subject, jobsPrefix) { // whatever headers somebody gave it
+		return m, nil
+	}
+	switch status := m.Header.Get(statusHeader); status {
+	case statusNoJob, statusTimeout:
+		return nil, nil
+	case statusNobody:
+		return nil, nats.ErrNoResponders
+	default:
+		return nil, errors.New(status + " " + m.Header.Get("Description"))
 	}
 }

@@ -341,19 +341,23 @@ func (t *try) report(ctx context.Context, r *Result) error {
 		ctx, cancel = context.WithDeadline(ctx, t.job.Deadline)
 		defer cancel()
 	}
-	var received error
+	var missed error // why the queue did not give the input
 	report, err := t.worker.doer.Begin(ctx, &t.job.Task, func(w io.Writer) error {
-		received = t.worker.queue.input(ctx, &t.job, w)
-		return received
+		to := &watched{Writer: w}
+		err := t.worker.queue.input(ctx, &t.job, to)
+		if to.err == nil {
+			missed = err
+		}
+		return err
 	})
 	var f *Fault
 	switch {
-	case errors.Is(received, jetstream.ErrObjectNotFound):
+	case errors.Is(missed, jetstream.ErrObjectNotFound):
 		return &Fault{Problem: Problem{"not-found", errNoInput.Error()}}
+	case missed != nil: // whatever the doer makes of it: it says nothing about the job
+		return missed
 	case errors.As(err, &f): // it may be about what was received: that it is too large
 		return f
-	case received != nil:
-		return received
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &Fault{Problem: Problem{"timed-out", "its deadline passed"}}
 	case err != nil:
@@ -361,6 +365,20 @@ func (t *try) report(ctx context.Context, r *Result) error {
 	}
 	defer report.Close()
 	return t.store(ctx, r, report)
+}
+
+// A watched writer keeps the error of who is written to.
+type watched struct {
+	io.Writer
+	err error
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // store puts a report where its result says: into it, where it is small.
@@ -407,11 +425,8 @@ func (t *try) settle(r *Result) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
 	defer cancel()
 	for {
-		isFirst, err := q.settle(ctx, r)
+		isFirst, err := t.settleOnce(ctx, r)
 		if err == nil {
-			if !isFirst && r.Object != "" {
-				_ = q.reports.Delete(ctx, r.Object) // it goes when its time has passed
-			}
 			if isFirst {
 				t.worker.count(r.State)
 			}
@@ -428,6 +443,24 @@ func (t *try) settle(r *Result) {
 		case <-time.After(t.worker.Pause):
 		}
 	}
+}
+
+// settleOnce tries to store the result. isFirst is false where another one is the job's: the
+// report of this one is removed.
+func (t *try) settleOnce(ctx context.Context, r *Result) (isFirst bool, err error) {
+	q := t.worker.queue
+	if isFirst, err = q.settle(ctx, r); isFirst || err != nil {
+		return isFirst, err
+	}
+	// It may be this one, whose acknowledgement was lost: then its report is needed.
+	kept, err := q.Result(ctx, t.id)
+	if err != nil {
+		return false, err
+	}
+	if isFirst = kept.isSame(r); !isFirst && r.Object != "" {
+		_ = q.reports.Delete(ctx, r.Object) // it goes when its time has passed
+	}
+	return isFirst, nil
 }
 
 // acknowledge takes the job out of the queue: it has a result. Where that does not arrive
