@@ -44,6 +44,27 @@ func Build(dir string) (unwindd string, err error) {
 	return unwindd, Run("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd")
 }
 
+// Folder is the folder that somebody keeps, else one that remove removes.
+func Folder(kept, pattern string) (dir string, remove func(), err error) {
+	if kept != "" {
+		dir, err = filepath.Abs(kept)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+		return dir, func() {}, err
+	}
+	dir, err = os.MkdirTemp("", pattern)
+	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+// Unwindd is the executable that a variable names, else one that is built in a folder.
+func Unwindd(variable, dir string) (path string, err error) {
+	if path = os.Getenv(variable); path != "" {
+		return path, nil
+	}
+	return Build(dir)
+}
+
 // A Cost is what a run took.
 type Cost struct {
 	Wall, CPU time.Duration // CPU: of the children that ended, too

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
@@ -53,24 +52,14 @@ func run() error {
 	if dir := os.Getenv(soakFolder); dir != "" {
 		return runSoak(dir)
 	}
-	dir := *keep
-	if dir == "" {
-		temp, err := os.MkdirTemp("", "serve-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(temp)
-		dir = temp
-	}
-	dir, err := filepath.Abs(dir)
+	dir, remove, err := cost.Folder(*keep, "serve-")
 	if err != nil {
 		return err
 	}
-	unwindd := os.Getenv("SERVE_UNWINDD")
-	if unwindd == "" {
-		if unwindd, err = cost.Build(dir); err != nil {
-			return err
-		}
+	defer remove()
+	unwindd, err := cost.Unwindd("SERVE_UNWINDD", dir)
+	if err != nil {
+		return err
 	}
 	m := &measurement{unwindd: unwindd, dir: dir}
 	if m.inputs, err = loadInputs(unwindd, dir); err != nil {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/processes"
 )
 
 // A server is `unwindd serve`, with folders of its own beneath dir, whose path is short: it
@@ -85,7 +87,7 @@ const endGrace = 10 * time.Second
 
 // end ends the server, and says what is wrong with its end, or left of it.
 func (s *server) end() error {
-	processes := s.processes()
+	list := s.processes()
 	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case err := <-s.ended:
@@ -97,8 +99,8 @@ func (s *server) end() error {
 		return errors.Join(fmt.Errorf("the server has not ended %v after SIGTERM", endGrace), <-s.ended)
 	}
 	var errs []error
-	for _, pid := range processes {
-		if !isGone(pid) {
+	for _, pid := range list {
+		if !processes.IsGone(pid) {
 			errs = append(errs, fmt.Errorf("process %d is left of the server", pid))
 		}
 	}
@@ -109,19 +111,6 @@ func (s *server) end() error {
 		errs = append(errs, errors.New("the socket is left of the server"))
 	}
 	return errors.Join(errs...)
-}
-
-// isGone says that a process has ended, at the latest a moment later: plugins end when their
-// worker has.
-func isGone(pid int) bool {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if p, err := statOf(pid); err != nil || p.state == "Z" {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
 }
 
 // wantEmpty says which files are in a folder.

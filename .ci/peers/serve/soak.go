@@ -8,15 +8,15 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/smalldisk"
 )
 
 // soakFolder is the variable by which this program is told that it is the soak, and where its
@@ -24,22 +24,9 @@ import (
 const soakFolder = "SERVE_SOAK"
 
 // soakApart executes this program again, as the soak, in a mount namespace of its own: the
-// disk of its server is small, and full at times. Who is not root is one in a user namespace.
+// disk of its server is small, and full at times.
 func soakApart(unwindd, dir string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(self, os.Args[1:]...)
-	cmd.Env = append(os.Environ(), soakFolder+"="+dir, "SERVE_UNWINDD="+unwindd)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if uid := os.Getuid(); uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	if err := cmd.Run(); err != nil {
+	if err := smalldisk.Apart(soakFolder+"="+dir, "SERVE_UNWINDD="+unwindd); err != nil {
 		return fmt.Errorf("the soak: %w", err)
 	}
 	return nil
@@ -69,18 +56,16 @@ type soaking struct {
 }
 
 func runSoak(dir string) error {
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("mounts of its own: %w", err)
-	}
 	disk, remove, err := shortFolder()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	if err := syscall.Mount("soak", disk, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", diskSize)); err != nil {
-		return fmt.Errorf("a small disk: %w", err)
+	unmount, err := smalldisk.Mount(disk, diskSize)
+	if err != nil {
+		return err
 	}
-	defer func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }()
+	defer unmount()
 	s := &soaking{unwindd: os.Getenv("SERVE_UNWINDD"), dir: dir, outcomes: map[string]map[string]int{}}
 	if err := s.prepare(); err != nil {
 		return err

@@ -3,14 +3,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/smalldisk"
 )
 
 // A harm is what was done to the server, and when.
@@ -142,17 +141,5 @@ func (s *soaking) stopWorker(r *rand.Rand) {
 func (s *soaking) fillDisk(r *rand.Rand) {
 	end := s.harm.begin(fullDisk)
 	defer end()
-	path := filepath.Join(s.server.dir, "filling")
-	f, err := os.Create(path)
-	if err != nil {
-		return // it is full already
-	}
-	defer os.Remove(path)
-	defer f.Close()
-	until := time.Now().Add(500*time.Millisecond + time.Duration(r.Int64N(int64(1500*time.Millisecond))))
-	for piece := make([]byte, 64<<10); time.Now().Before(until); {
-		if _, err := f.Write(piece); errors.Is(err, syscall.ENOSPC) {
-			time.Sleep(2 * time.Millisecond) // what others give back is taken, too
-		}
-	}
+	smalldisk.Fill(s.server.dir, 500*time.Millisecond+time.Duration(r.Int64N(int64(1500*time.Millisecond))))
 }

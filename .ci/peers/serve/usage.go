@@ -7,64 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/processes"
 )
 
-// A stat is what /proc/PID/stat says of a process.
-type stat struct {
-	state  string
-	parent int
-	cpu    time.Duration // of the children that ended, too
-}
-
-// clockTick is the unit of times in /proc/PID/stat on Linux: USER_HZ is 100.
-const clockTick = 10 * time.Millisecond
-
-func statOf(pid int) (s stat, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return s, err
-	}
-	// The name, which is in brackets, may have blanks.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	if len(fields) < 15 {
-		return s, fmt.Errorf("/proc/%d/stat has %d fields, expected 15 or more", pid, len(fields))
-	}
-	s.state = fields[0]
-	s.parent, _ = strconv.Atoi(fields[1]) // the kernel writes numbers
-	for _, text := range fields[11:15] {
-		n, _ := strconv.ParseInt(text, 10, 64)
-		s.cpu += time.Duration(n) * clockTick
-	}
-	return s, nil
-}
-
 // processes are the server and its descendants, the server first.
-func (s *server) processes() []int {
-	children := map[int][]int{}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, err := statOf(pid); err == nil && p.state != "Z" {
-			children[p.parent] = append(children[p.parent], pid)
-		}
-	}
-	list := []int{s.command.Process.Pid}
-	for i := 0; i < len(list); i++ {
-		list = append(list, children[list[i]]...)
-	}
-	return list
-}
+func (s *server) processes() []int { return processes.Of(s.command.Process.Pid) }
 
 // workers are the children of the server, and plugins their children.
 func (s *server) workers() (workers, plugins []int) {
 	for _, pid := range s.processes()[1:] {
-		if p, err := statOf(pid); err == nil && p.parent == s.command.Process.Pid {
+		if p, err := processes.StatOf(pid); err == nil && p.Parent == s.command.Process.Pid {
 			workers = append(workers, pid)
 		} else if err == nil {
 			plugins = append(plugins, pid)
@@ -104,12 +59,12 @@ func (s *server) usage() (*usage, error) {
 	u.Descriptors = len(descriptors(own))
 	for _, pid := range s.processes() {
 		// A process may end meanwhile.
-		p, err := statOf(pid)
+		p, err := processes.StatOf(pid)
 		if err != nil {
 			continue
 		}
 		u.Processes++
-		u.CPU += p.cpu
+		u.CPU += p.CPU
 		pss, rss := anonymous(pid)
 		u.RSS += rss
 		if pid == own {
