@@ -169,7 +169,7 @@ func (c *clustering) loseOne(leads bool) error {
 		return err
 	}
 	defer end()
-	info, err := infoOf(js, jobsStream)
+	info, err := infoOf(js, normalJobs)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func infoOf(js jetstream.JetStream, name string) (*jetstream.StreamInfo, error) 
 
 // behindOf says which server has not what the others have.
 func behindOf(js jetstream.JetStream) (string, error) {
-	for _, name := range []string{jobsStream, resultsStream, "OBJ_UNWINDD_INPUTS", "OBJ_UNWINDD_OBJECTS", "OBJ_UNWINDD_REPORTS", "KV_UNWINDD_TRIES"} {
+	for _, name := range append(jobsStreams[:len(jobsStreams):len(jobsStreams)], resultsStream, "OBJ_UNWINDD_INPUTS", "OBJ_UNWINDD_OBJECTS", "OBJ_UNWINDD_REPORTS", "KV_UNWINDD_TRIES") {
 		info, err := infoOf(js, name)
 		if err != nil {
 			return "", err

@@ -22,9 +22,11 @@ type kept struct {
 
 // The streams, and their consumers, by the document's names.
 const (
-	jobsStream    = "UNWINDD_JOBS"
+	normalJobs    = "UNWINDD_JOBS_NORMAL"
 	resultsStream = "UNWINDD_RESULTS"
 )
+
+var jobsStreams = []string{"UNWINDD_JOBS_HIGH", normalJobs, "UNWINDD_JOBS_LOW"}
 
 // streamsOf reaches the streams behind a queue.
 func streamsOf(url string) (js jetstream.JetStream, end func(), err error) {
@@ -55,22 +57,28 @@ func keptNow(url string) (*kept, error) {
 	defer end()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	s, err := js.Stream(ctx, jobsStream)
-	if err != nil {
-		return nil, err
-	}
-	k := &kept{jobs: s.CachedInfo().State.LastSeq, left: s.CachedInfo().State.Msgs}
-	consumers := s.ListConsumers(ctx)
-	for c := range consumers.Info() {
-		k.deliveries += c.Delivered.Consumer
-		k.pending += c.NumAckPending
+	k := &kept{}
+	for _, name := range jobsStreams {
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		k.jobs, k.left = k.jobs+s.CachedInfo().State.LastSeq, k.left+s.CachedInfo().State.Msgs
+		consumers := s.ListConsumers(ctx)
+		for c := range consumers.Info() {
+			k.deliveries += c.Delivered.Consumer
+			k.pending += c.NumAckPending
+		}
+		if err := consumers.Err(); err != nil {
+			return nil, err
+		}
 	}
 	r, err := js.Stream(ctx, resultsStream)
 	if err != nil {
 		return nil, err
 	}
 	k.results, k.stored = r.CachedInfo().State.Msgs, r.CachedInfo().State.LastSeq
-	return k, consumers.Err()
+	return k, nil
 }
 
 // wrongWith says what is wrong once so many jobs have results.
