@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"io"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/profile"
@@ -86,6 +87,8 @@ type (
 	Recorded = process.Recorded
 	// ProfileOptions say how a recording is walked.
 	ProfileOptions = profile.Options
+	// A ProfilePart is one of the parts that a recording is divided into.
+	ProfilePart = profile.Part
 	// A ProfileEvent is what was sampled.
 	ProfileEvent = profile.Event
 	// A ProfileThread is a thread under one name.
@@ -183,6 +186,15 @@ var (
 // wrong with one of them is why its stack ends; the error is that there is no
 // file, or that it is no recording.
 func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
-	k := profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
-	return k.Make(ctx, path, o)
+	return e.profileMaker().Make(ctx, path, o)
+}
+
+// ProfilePart walks the samples of one part of a perf.data file, and writes what
+// ProfileOptions.Parts of the whole takes.
+func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
+	return e.profileMaker().MakePart(ctx, path, part, o, w)
+}
+
+func (e *Engine) profileMaker() *profile.Maker {
+	return &profile.Maker{Shared: e.shared, Plugins: e.plugins, Finder: e.Finder, Sysroot: e.options.Sysroot, Disassembler: e.program}
 }

@@ -55,6 +55,9 @@ func profileBy(t testing.TB, e *Engine, recording string, gpu ...string) *Profil
 	if err != nil {
 		t.Fatal(err)
 	}
+	if recording != "" {
+		checkParts(t, e, recording, ProfileOptions{Jobs: 1, GPU: gpu}, p)
+	}
 	return p
 }
 

@@ -68,6 +68,7 @@ func TestProfileOfAArch64(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				checkParts(t, e, recording, ProfileOptions{}, p)
 				if len(p.Samples) != 1 || len(p.Problems) > 0 {
 					t.Fatalf("%d samples, problems %q", len(p.Samples), p.Problems)
 				}

@@ -202,6 +202,7 @@ func TestCutRecordingsSayWhatIsReadable(t *testing.T) {
 			}
 			return
 		}
+		checkParts(t, e, path, ProfileOptions{}, p)
 		if len(p.Samples) < len(whole.Samples) && len(p.Problems) == 0 {
 			t.Errorf("%s: %d samples of %d and no problem", name, len(p.Samples), len(whole.Samples))
 		}

@@ -58,6 +58,7 @@ func TestProfileNamesTheKernel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkParts(t, e, data, ProfileOptions{Kallsyms: kallsyms}, p)
 		return kernelNames(p)
 	}
 	if _, named := names(""); named != 0 {

@@ -44,10 +44,12 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 	} {
 		t.Run(c.arguments[0], func(t *testing.T) {
 			e := newX86Engine(t, Options{})
-			p, err := e.Profile(context.Background(), recordMade(t, c.arguments...), ProfileOptions{})
+			recording := recordMade(t, c.arguments...)
+			p, err := e.Profile(context.Background(), recording, ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			checkParts(t, e, recording, ProfileOptions{}, p)
 			for _, th := range p.Threads {
 				if c.arguments[0] == "map" {
 					defer os.Remove(filepath.Join("/tmp", fmt.Sprintf("perf-%d.map", th.PID)))

@@ -337,10 +337,12 @@ func TestRootsOfProcesses(t *testing.T) {
 	b.sample(inUser, 12, 2001, 0x601010)
 	root := func(name string) string { return filepath.Join(dir, name) }
 	roots := map[int]string{7: root("a"), 12: root("escape"), 13: root("b"), 99: root("outside")}
-	p, err := gpuEngine(t, Options{Sysroot: root("host")}).Profile(t.Context(), b.write(t), ProfileOptions{Roots: roots})
+	e, path := gpuEngine(t, Options{Sysroot: root("host")}), b.write(t)
+	p, err := e.Profile(t.Context(), path, ProfileOptions{Roots: roots})
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkParts(t, e, path, ProfileOptions{Roots: roots}, p)
 	var got []string
 	for i := range p.Samples {
 		f := &p.Frames[p.Stacks[p.Samples[i].Stack].Frame]

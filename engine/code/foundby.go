@@ -47,3 +47,6 @@ func (b FoundBy) Index() FoundIndex {
 
 // FoundBy is what the byte stands for.
 func (i FoundIndex) FoundBy() FoundBy { return allFound[i] }
+
+// IsKnown says whether the byte stands for anything.
+func (i FoundIndex) IsKnown() bool { return int(i) < len(allFound) }

@@ -87,6 +87,37 @@ func (m *Module) addProblems(list ...string) {
 	}
 }
 
+// Findings are what looking for the rows of a module's code brought to light beside them.
+type Findings struct {
+	IsAsked bool // somebody asked for rows or names
+	// Problems are of the module, and ObjectProblems of its code object.
+	Problems, ObjectProblems []string
+}
+
+// Findings are those up to now.
+func (m *Module) Findings() Findings {
+	f := Findings{IsAsked: m.looked.Load()}
+	m.mu.Lock()
+	f.Problems = slices.Clone(m.problems)
+	m.mu.Unlock()
+	m.Code.mu.Lock()
+	defer m.Code.mu.Unlock()
+	f.ObjectProblems = slices.Clone(m.Code.problems)
+	return f
+}
+
+// Adopt makes findings those of the module, which another process walked through.
+// address is one of its code, at which the code object is opened as rows are.
+func (m *Module) Adopt(ctx context.Context, f Findings, address uint64, isExact bool) {
+	if f.IsAsked {
+		_, _ = m.Row(ctx, address, isExact) // why there is none is no finding
+	}
+	m.addProblems(f.Problems...)
+	for _, p := range f.ObjectProblems {
+		m.Code.Problem("%s", p)
+	}
+}
+
 // Names are the functions at an address of the module's code object; see
 // Object.Names.
 func (m *Module) Names(address uint64, isPhysical bool) []symbol.Frame {

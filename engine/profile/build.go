@@ -52,6 +52,7 @@ type profileBuilder struct {
 	progress    *progress
 	damaged     int // samples that could not be read as a whole
 	damage      string
+	failures    []string // of plugins as they walked parts
 }
 
 // framePlace is what a frame is named by.
@@ -339,8 +340,11 @@ func (b *profileBuilder) profile() *Profile {
 	if b.damaged > 0 {
 		p.Problems = append(p.Problems, fmt.Sprintf("%s: %d samples are damaged, the first: %s", p.Path, b.damaged, b.damage))
 	}
-	if m, err := r.maker.Shared.Library().Machine(r.arch); err == nil {
-		p.Problems = append(p.Problems, m.Plugin.Problems()...)
+	p.Problems = append(p.Problems, r.pluginProblems()...)
+	for _, text := range b.failures {
+		if !slices.Contains(p.Problems, text) {
+			p.Problems = append(p.Problems, text)
+		}
 	}
 	for placed, index := range b.modules {
 		if placed.module != nil {

@@ -4,6 +4,7 @@ package profile
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -52,6 +53,10 @@ type Options struct {
 	// printed, or without parameters, or as they are called in the source. A name that no
 	// function has is an error.
 	Annotate []string
+	// Parts are what Maker.MakePart wrote of each part of the recording, in their order: no
+	// sample is walked, and the profile is the same as if all were. Errors of what is no part
+	// of it wrap ErrPart. None: the samples are walked here.
+	Parts []io.Reader
 	// Progress is told how many samples and dispatches are done, of how many in all;
 	// nil: nobody is. It is called for every few samples, by one goroutine at a time.
 	// What is done never decreases, and the files may lie about how many there will
@@ -70,16 +75,13 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	}
 	defer func() { _ = closeAllGPU(gpu) }()
 	var f *perfdata.File
-	if err := openRoots(o.Roots); err != nil {
-		return nil, err
-	}
 	if path != "" || len(gpu) == 0 {
-		k.startPlugin(ctx, perfdata.Machine(path))
-		if f, err = perfdata.Open(path); err != nil {
+		if f, err = k.open(ctx, path, o.Roots); err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		f.SetRoots(o.Roots)
+	} else if err := openRoots(o.Roots); err != nil {
+		return nil, err
 	}
 	kernel, err := openKernelNames(o.Kallsyms)
 	if err != nil {
@@ -95,7 +97,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	prepared := b.prepareNames()
 	defer prepared() // before what it reads is closed
 	if f != nil {
-		if err := r.walkAll(ctx, o.Jobs, b.add); err != nil {
+		if err := b.addAll(ctx, &o); err != nil {
 			return nil, err
 		}
 		r.checkRoots(o.Roots)
@@ -113,6 +115,27 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 		return nil, err
 	}
 	return b.profile(), nil
+}
+
+// open opens a recording, while the plugin of its architecture starts.
+func (k *Maker) open(ctx context.Context, path string, roots map[int]string) (*perfdata.File, error) {
+	if err := openRoots(roots); err != nil {
+		return nil, err
+	}
+	k.startPlugin(ctx, perfdata.Machine(path))
+	f, err := perfdata.Open(path)
+	if err == nil {
+		f.SetRoots(roots)
+	}
+	return f, err
+}
+
+// addAll adds all samples of the recording: walked here, or as they were in its parts.
+func (b *profileBuilder) addAll(ctx context.Context, o *Options) error {
+	if len(o.Parts) > 0 {
+		return b.join(ctx, o.Parts)
+	}
+	return b.recording.walkAll(ctx, o.Jobs, nil, b.add)
 }
 
 // A Profile is the stacks of all samples of a recording. Maker.Make makes

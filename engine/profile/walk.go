@@ -40,6 +40,20 @@ type walkedBatch struct {
 	made     *perfdata.Space // functions that the kernel made
 }
 
+// begin makes it that of a batch, without samples.
+func (w *walkedBatch) begin(b *perfdata.Batch) {
+	w.sequence, w.kernel, w.made = b.Sequence, b.Kernel, b.KernelSymbols
+	w.samples, w.frames = w.samples[:0], w.frames[:0]
+}
+
+// newWalkedSample is a sample whose first frame is at an index.
+func newWalkedSample(in *perfdata.Sample, space *codeSpace, first int) walkedSample {
+	return walkedSample{
+		event: in.Event, pid: in.PID, tid: in.TID, comm: in.Comm, time: in.Time, weight: in.Period,
+		first: first, space: space, problem: in.Problem,
+	}
+}
+
 // sampler walks the samples of a recording. It belongs to one goroutine.
 type sampler struct {
 	recording *recording
@@ -65,19 +79,14 @@ func (r *recording) sampler() *sampler {
 
 // walk walks the samples of a batch.
 func (s *sampler) walk(ctx context.Context, b *perfdata.Batch, out *walkedBatch) {
-	out.sequence, out.kernel, out.made = b.Sequence, b.Kernel, b.KernelSymbols
-	out.samples, out.frames = out.samples[:0], out.frames[:0]
+	out.begin(b)
 	for i := range b.Samples {
 		s.walkSample(ctx, &b.Samples[i], out)
 	}
 }
 
 func (s *sampler) walkSample(ctx context.Context, in *perfdata.Sample, out *walkedBatch) {
-	w := walkedSample{
-		event: in.Event, pid: in.PID, tid: in.TID, comm: in.Comm, time: in.Time, weight: in.Period,
-		first: len(out.frames), problem: in.Problem,
-	}
-	w.space = s.spaceOf(in.Space)
+	w := newWalkedSample(in, s.spaceOf(in.Space), len(out.frames))
 	s.code.at(w.space, in.Time)
 	err := object.Guard(func() error {
 		s.guestFrames(in, out)
@@ -285,15 +294,21 @@ func (s *sampler) placeFrameAt(in *perfdata.Sample, space *codeSpace, pc uint64,
 	out.frames = append(out.frames, f)
 }
 
-// walkAll walks all samples of the recording by a number of goroutines, beside the
-// one that reads. take gets the batches in their order, one at a time; what it
+// walkAll walks samples of the recording by a number of goroutines, beside the
+// one that reads. keep leaves those in a batch that are walked, and gets the batches in
+// their order; nil: all are. take gets the batches in their order, one at a time; what it
 // gets is valid during the call.
-func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatch)) error {
+func (r *recording) walkAll(ctx context.Context, jobs int, keep func(*perfdata.Batch), take func(*walkedBatch)) error {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
+	return r.readAll(func(reader *perfdata.Reader) error { return r.walkBatches(ctx, reader, jobs, keep, take) })
+}
+
+// readAll reads the recording, and says what is wrong with it.
+func (r *recording) readAll(read func(*perfdata.Reader) error) error {
 	reader := r.file.Reader()
-	err := r.walkBatches(ctx, reader, jobs, take)
+	err := read(reader)
 	for _, p := range reader.Problems() {
 		r.problem("%s", p)
 	}
@@ -309,6 +324,7 @@ func (r *recording) walkAll(ctx context.Context, jobs int, take func(*walkedBatc
 // room for.
 type batchWalk struct {
 	recording *recording
+	keep      func(*perfdata.Batch) // leaves the samples that are walked; nil: all are
 	work      chan batchToWalk
 	order     chan chan *walkedBatch
 	free      chan *walkedBatch // to be written over
@@ -322,9 +338,9 @@ type batchToWalk struct {
 	walked chan *walkedBatch
 }
 
-func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, take func(*walkedBatch)) error {
+func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jobs int, keep func(*perfdata.Batch), take func(*walkedBatch)) error {
 	w := &batchWalk{
-		recording: r, work: make(chan batchToWalk), order: make(chan chan *walkedBatch, 2*jobs),
+		recording: r, keep: keep, work: make(chan batchToWalk), order: make(chan chan *walkedBatch, 2*jobs),
 		free: make(chan *walkedBatch, 4*jobs), bound: make(chan struct{}),
 	}
 	go func() {
@@ -352,16 +368,30 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 	return w.failed
 }
 
+// next reads the next batch that has samples to walk.
+func (w *batchWalk) next(ctx context.Context, reader *perfdata.Reader) (*perfdata.Batch, error) {
+	for {
+		b, err := reader.Next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || w.keep == nil {
+			return b, err
+		}
+		if w.keep(b); len(b.Samples) > 0 {
+			return b, nil
+		}
+		b.Release()
+	}
+}
+
 // walkInTurn reads, walks and takes one batch after the other, which are in the
 // processor's cache when they are taken.
 func (w *batchWalk) walkInTurn(ctx context.Context, reader *perfdata.Reader, take func(*walkedBatch)) error {
 	var s *sampler
 	out := &walkedBatch{}
 	for {
-		b, err := reader.Next()
-		if err == nil {
-			err = ctx.Err()
-		}
+		b, err := w.next(ctx, reader)
 		if err != nil {
 			<-w.bound
 			return notEOF(err)
@@ -389,12 +419,9 @@ func (w *batchWalk) read(ctx context.Context, reader *perfdata.Reader) {
 	defer close(w.order)
 	defer close(w.work)
 	for {
-		b, err := reader.Next()
+		b, err := w.next(ctx, reader)
 		if err != nil {
 			w.failed = notEOF(err)
-			return
-		}
-		if w.failed = ctx.Err(); w.failed != nil {
 			return
 		}
 		next := batchToWalk{b, make(chan *walkedBatch, 1)}

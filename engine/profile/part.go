@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+)
+
+// This file divides the samples of a recording into parts, each of which may be walked by
+// another process. What one says of its samples is the way of their stacks and nothing else:
+// who joins the parts reads the recording, too, and so finds what was mapped, what threads
+// were called and what the kernel said, as if it walked the samples itself. So the profile
+// is the same, and none of that is written twice.
+
+// MaxParts is how many parts a recording may be divided into.
+const MaxParts = 1 << 10
+
+// A Part is one of the parts that the samples of a recording are divided into. All of them
+// have as many samples, but for one more or less.
+type Part struct{ Index, Count int }
+
+// ErrPart is wrapped by the error of what is no part of a recording.
+var ErrPart = errors.New("not a part of the recording")
+
+// check refuses a part that there cannot be.
+func (p Part) check() error {
+	if p.Count < 1 || p.Count > MaxParts || p.Index < 0 || p.Index >= p.Count {
+		return fmt.Errorf("part %d of %d: expected 0 to %d of 1 to %d", p.Index, p.Count, p.Count-1, MaxParts)
+	}
+	return nil
+}
+
+// MakePart walks the samples of one part of a recording, and writes what Options.Parts take.
+// Of the options those that say how stacks are walked have a meaning.
+func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w io.Writer) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	f, err := k.open(ctx, path, o.Roots)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	d, err := divide(ctx, f, p.Count)
+	if err != nil {
+		return err
+	}
+	r := k.newRecording(f)
+	defer r.close()
+	out, err := newPartWriter(w, r, d, p)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	out.progress = &progress{tell: o.Progress, total: d.size(p.Index)}
+	if err := r.walkAll(ctx, o.Jobs, d.keeper(p.Index), out.add); err != nil {
+		return err
+	}
+	return out.end()
+}
+
+// A division says which part each sample of a recording is of. In a row of all samples, by
+// process and then by time, each part has the next few: processes stay together, whose code
+// is the same, and one that has more samples than a part is divided by time.
+type division struct {
+	parts     int
+	total     uint64
+	processes []processSamples // by first appearance
+	next      map[int]uint64   // where the next sample of a process is in the row
+}
+
+// processSamples is how many samples a process has.
+type processSamples struct {
+	pid     int
+	samples uint64
+}
+
+// divide counts the samples of processes.
+func divide(ctx context.Context, f *perfdata.File, parts int) (*division, error) {
+	index := map[int]int{}
+	var list []processSamples
+	for r := f.Reader(); ; {
+		b, err := r.Next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if errors.Is(err, io.EOF) {
+			return newDivision(parts, list), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.Samples {
+			at, ok := index[b.Samples[i].PID]
+			if !ok {
+				at = len(list)
+				index[b.Samples[i].PID] = at
+				list = append(list, processSamples{pid: b.Samples[i].PID})
+			}
+			list[at].samples++
+		}
+		b.Release()
+	}
+}
+
+func newDivision(parts int, processes []processSamples) *division {
+	d := &division{parts: parts, processes: processes, next: make(map[int]uint64, len(processes))}
+	for _, p := range processes {
+		d.next[p.pid] = d.total
+		d.total += p.samples
+	}
+	return d
+}
+
+// part is that of the next sample, which is of a process; -1 where there are no more in it
+// than were counted.
+func (d *division) part(pid int) int {
+	at, ok := d.next[pid]
+	if !ok || at >= d.total {
+		return -1
+	}
+	d.next[pid] = at + 1
+	high, low := bits.Mul64(at, uint64(d.parts)) //nolint:gosec // positive
+	part, _ := bits.Div64(high, low, d.total)
+	return int(part) //nolint:gosec // less than parts
+}
+
+// size is how many samples a part has: those at places of the row from the first one that
+// is not before it, to the first one of the next part.
+func (d *division) size(part int) uint64 { return d.start(part+1) - d.start(part) }
+
+// start is the first place of a part.
+func (d *division) start(part int) uint64 {
+	parts := uint64(d.parts)                       //nolint:gosec // positive
+	high, low := bits.Mul64(d.total, uint64(part)) //nolint:gosec // not negative
+	low, carry := bits.Add64(low, parts-1, 0)      // rounded up
+	start, _ := bits.Div64(high+carry, low, max(parts, 1))
+	return start
+}
+
+// keeper leaves the samples of a part in batches.
+func (d *division) keeper(part int) func(*perfdata.Batch) {
+	return func(b *perfdata.Batch) {
+		kept := b.Samples[:0]
+		for i := range b.Samples {
+			if d.part(b.Samples[i].PID) == part {
+				kept = append(kept, b.Samples[i])
+			}
+		}
+		clear(b.Samples[len(kept):]) // Release clears the others
+		b.Samples = kept
+	}
+}

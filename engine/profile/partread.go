@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// join adds the samples of the recording as they were in its parts.
+func (b *profileBuilder) join(ctx context.Context, parts []io.Reader) error {
+	j := &joiner{recording: b.recording}
+	j.code.made.recording = b.recording
+	defer j.close()
+	if err := j.open(parts); err != nil {
+		return err
+	}
+	b.recording.bind(ctx)
+	err := b.recording.readAll(func(r *perfdata.Reader) error { return j.read(ctx, r, b.add) })
+	if err != nil {
+		return err
+	}
+	b.failures, err = j.end(ctx)
+	return err
+}
+
+// A joiner has the stacks of a recording's samples by the parts that they are in.
+type joiner struct {
+	recording *recording
+	division  *division
+	parts     []*partReader
+	code      sampleCode
+	version   uint64 // of the space of the sample before
+	space     *codeSpace
+}
+
+// open reads where each part begins.
+func (j *joiner) open(parts []io.Reader) error {
+	if len(parts) > MaxParts {
+		return fmt.Errorf("%d parts: %w: expected at most %d", len(parts), ErrPart, MaxParts)
+	}
+	for i, in := range parts {
+		p, err := newPartReader(in, j.recording.file.Samples())
+		if err != nil {
+			return fmt.Errorf("part %d of %d: %w", i, len(parts), err)
+		}
+		j.parts = append(j.parts, p)
+		if err := j.check(i, len(parts)); err != nil {
+			return fmt.Errorf("part %d of %d: %w", i, len(parts), err)
+		}
+	}
+	j.division = newDivision(len(parts), j.parts[0].processes)
+	return nil
+}
+
+// check refuses a part that is not the one of its index.
+func (j *joiner) check(index, count int) error {
+	p := j.parts[index]
+	switch {
+	case p.part != Part{index, count}:
+		return fmt.Errorf("%w: it is part %d of %d", ErrPart, p.part.Index, p.part.Count)
+	case p.maxFrames != uint64(j.recording.maxFrames()): //nolint:gosec // not negative
+		return fmt.Errorf("%w: its stacks have at most %d frames, expected %d", ErrPart, p.maxFrames, j.recording.maxFrames())
+	case !slices.Equal(p.processes, j.parts[0].processes):
+		return fmt.Errorf("%w: its samples are divided in another way than those of part 0", ErrPart)
+	}
+	return nil
+}
+
+// read reads the samples of the recording, one batch after the other.
+func (j *joiner) read(ctx context.Context, r *perfdata.Reader, take func(*walkedBatch)) error {
+	out := &walkedBatch{}
+	for {
+		b, err := r.Next()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return notEOF(err)
+		}
+		out.begin(b)
+		for i := range b.Samples {
+			if err := j.sample(&b.Samples[i], out); err != nil {
+				return err
+			}
+		}
+		b.Release()
+		take(out)
+	}
+}
+
+// sample adds a sample with its stack.
+func (j *joiner) sample(in *perfdata.Sample, out *walkedBatch) error {
+	part := j.division.part(in.PID)
+	if part < 0 {
+		return fmt.Errorf("%w: more samples of process %d than the parts have", ErrPart, in.PID)
+	}
+	if in.Space == nil {
+		j.version, j.space = 0, nil
+	} else if j.version != in.Space.Code {
+		j.version, j.space = in.Space.Code, j.recording.space(in.Space)
+	}
+	w := newWalkedSample(in, j.space, len(out.frames))
+	j.code.at(j.space, in.Time)
+	p := j.parts[part]
+	out.frames = p.stack(in, &j.code, out.frames)
+	w.stopped, w.frames = p.stop(), len(out.frames)-w.first
+	if p.failed != nil {
+		return fmt.Errorf("part %d of %d: %w", part, len(j.parts), p.failed)
+	}
+	out.samples = append(out.samples, w)
+	return nil
+}
+
+// end reads what follows the samples of all parts: what was found out about modules, and
+// what went wrong with plugins.
+func (j *joiner) end(ctx context.Context) (failures []string, err error) {
+	for i, p := range j.parts {
+		list := p.end(func(f *walk.Step, found code.Findings) {
+			j.recording.process.Module(uint64(f.Owner)).Adopt(ctx, found, f.Named(), f.Exact)
+		})
+		if p.failed != nil {
+			return nil, fmt.Errorf("part %d of %d: %w", i, len(j.parts), p.failed)
+		}
+		failures = append(failures, list...)
+	}
+	return failures, nil
+}
+
+func (j *joiner) close() {
+	for _, p := range j.parts {
+		p.zip.Close()
+	}
+}
+
+// A partReader reads a part, whose every byte may be wrong. The first error stays, and what
+// is read after it is nothing.
+type partReader struct {
+	part      Part
+	maxFrames uint64
+	processes []processSamples
+	zip       *zstd.Decoder
+	in        *bufio.Reader
+	failed    error // wraps ErrPart, or is that of reading
+
+	frames []walk.Step
+	stops  []walk.Stopped
+	trails [trailCount]partTrail
+	pc     uint64
+}
+
+// newPartReader reads the beginning of a part of a recording, which may have as many
+// samples.
+func newPartReader(in io.Reader, samples uint64) (*partReader, error) {
+	var magic [len(partMagic)]byte
+	if _, err := io.ReadFull(in, magic[:]); err != nil {
+		return nil, fmt.Errorf("%w: it ends in its first %d bytes: %w", ErrPart, len(magic), err)
+	}
+	if magic != partMagic {
+		return nil, fmt.Errorf("%w: it begins with %q, expected %q", ErrPart, magic, partMagic)
+	}
+	zip, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(partWindow))
+	if err != nil {
+		return nil, err
+	}
+	p := &partReader{zip: zip, in: bufio.NewReaderSize(zip, 64<<10)}
+	p.part.Index, p.part.Count = int(p.number(MaxParts)), int(p.number(MaxParts)) //nolint:gosec // bounded
+	p.maxFrames = p.number(math.MaxUint64)
+	left := samples
+	for n := p.number(samples); n > 0 && p.failed == nil; n-- {
+		of := processSamples{pid: p.pid(), samples: p.number(left)}
+		left -= of.samples
+		p.processes = append(p.processes, of)
+	}
+	if p.failed != nil {
+		zip.Close()
+		return nil, p.failed
+	}
+	return p, nil
+}
+
+// fail notes the first error.
+func (p *partReader) fail(format string, args ...any) {
+	if p.failed == nil {
+		p.failed = fmt.Errorf("%w: %s", ErrPart, fmt.Sprintf(format, args...))
+	}
+}
+
+// failWith notes an error of reading.
+func (p *partReader) failWith(err error) {
+	if p.failed == nil {
+		p.failed = fmt.Errorf("%w: %w", ErrPart, err)
+	}
+	if errors.Is(err, io.EOF) {
+		p.failed = fmt.Errorf("%w: it ends too early", ErrPart)
+	}
+}
+
+// number reads a number, which is at most so much.
+func (p *partReader) number(most uint64) uint64 {
+	if p.failed != nil {
+		return 0
+	}
+	n, err := binary.ReadUvarint(p.in)
+	switch {
+	case err != nil:
+		p.failWith(err)
+		return 0
+	case n > most:
+		p.fail("a number %d, expected at most %d", n, most)
+		return 0
+	}
+	return n
+}
+
+// difference reads a number that may be negative.
+func (p *partReader) difference() int64 {
+	if p.failed != nil {
+		return 0
+	}
+	n, err := binary.ReadVarint(p.in)
+	if err != nil {
+		p.failWith(err)
+		return 0
+	}
+	return n
+}
+
+func (p *partReader) pid() int {
+	n := p.difference()
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		p.fail("a process %d", n)
+		return 0
+	}
+	return int(n)
+}
+
+func (p *partReader) text() string {
+	b := make([]byte, p.number(maxPartText))
+	if p.failed != nil {
+		return ""
+	}
+	if _, err := io.ReadFull(p.in, b); err != nil {
+		p.failWith(io.EOF)
+		return ""
+	}
+	return string(b)
+}
+
+func (p *partReader) texts() (list []string) {
+	for n := p.number(maxPartTexts); n > 0 && p.failed == nil; n-- {
+		list = append(list, p.text())
+	}
+	return list
+}
+
+// stack appends the frames of the next sample, innermost first.
+func (p *partReader) stack(in *perfdata.Sample, c *sampleCode, out []walk.Step) []walk.Step {
+	trail := &p.trails[uint(in.TID)%trailCount]
+	shared := p.number(uint64(len(*trail)))
+	more := p.number(maxPartFrames - shared)
+	numbers := (*trail)[:shared]
+	for ; more > 0 && p.failed == nil; more-- {
+		number := p.number(uint64(len(p.frames)))
+		if number == 0 {
+			p.frame(in, c)
+			number = uint64(len(p.frames))
+		}
+		numbers = append(numbers, uint32(number-1)) //nolint:gosec // of what is in memory
+	}
+	if *trail = numbers; p.failed != nil {
+		*trail = nil
+		return out
+	}
+	for _, number := range slices.Backward(numbers) {
+		out = append(out, p.frames[number])
+	}
+	return out
+}
+
+// frame reads a new frame, which is of the process of a sample.
+func (p *partReader) frame(in *perfdata.Sample, c *sampleCode) {
+	kind := p.number(exactFlag + uint64(walk.GuestCode))
+	f := walk.Step{
+		Kind: walk.CodeKind(kind % exactFlag), Exact: kind >= exactFlag, //nolint:gosec // bounded
+		Found: code.FoundIndex(p.number(math.MaxUint8)), Back: uint8(p.number(math.MaxUint8)), //nolint:gosec // bounded
+	}
+	p.pc += uint64(p.difference()) //nolint:gosec // it was taken as it was
+	f.PC, f.Offset = p.pc, p.pc
+	switch {
+	case f.Kind > walk.GuestCode:
+		p.fail("a frame of the kind %d", f.Kind)
+	case !f.Found.IsKnown():
+		p.fail("a frame that was found by %d", f.Found)
+	case f.Kind == walk.ModuleCode:
+		p.place(&f, c)
+	case f.Kind == walk.ProcessCode:
+		f.Owner = uint32(in.PID) //nolint:gosec // as walks have it
+	case f.Kind == walk.GuestCode:
+		f.Owner = uint32(p.number(math.MaxUint8)) //nolint:gosec // bounded
+		if guestNames[perfdata.Context(f.Owner)] == "" {
+			p.fail("a frame of a virtual machine in the context %d", f.Owner)
+		}
+	}
+	p.frames = append(p.frames, f)
+}
+
+// place finds the module of a frame.
+func (p *partReader) place(f *walk.Step, c *sampleCode) {
+	offset, inside := p.number(math.MaxUint64), p.number(maxInside)
+	if p.failed != nil {
+		return
+	}
+	var at *code.Segment
+	if c.space != nil {
+		at = c.Segment(f.PC - inside)
+	}
+	if at == nil {
+		p.fail("a frame at %#x in a module, where its process has none", f.PC)
+		return
+	}
+	f.Owner, f.Offset = uint32(at.Module.ID), at.ObjectAddress(f.PC)
+	if f.Offset != offset {
+		p.fail("a frame at %#x has the address %#x in %s, expected %#x: the file was another one where the part was walked",
+			f.PC, offset, at.Module.Path, f.Offset)
+	}
+}
+
+// stop reads why the stack of the next sample ends.
+func (p *partReader) stop() walk.Stopped {
+	if number := p.number(uint64(len(p.stops))); number > 0 {
+		return p.stops[number-1]
+	}
+	reason := p.number(uint64(len(stopReasons) - 1))
+	s := walk.Stopped{Reason: stopReasons[reason], Detail: p.text()}
+	if p.failed == nil && len(p.stops) < maxStops {
+		p.stops = append(p.stops, s)
+	}
+	return s
+}
+
+// end reads what follows the samples. module is called with a frame of each module and what
+// was found out about it.
+func (p *partReader) end(module func(*walk.Step, code.Findings)) (failures []string) {
+	for n := p.number(uint64(len(p.frames))); n > 0 && p.failed == nil; n-- {
+		if len(p.frames) == 0 {
+			break
+		}
+		number := p.number(uint64(len(p.frames) - 1))
+		found := code.Findings{IsAsked: p.number(1) == 1, Problems: p.texts(), ObjectProblems: p.texts()}
+		f := &p.frames[number]
+		switch {
+		case p.failed != nil:
+		case f.Kind != walk.ModuleCode:
+			p.fail("the frame %d is of no module", number)
+		default:
+			module(f, found)
+		}
+	}
+	failures = p.texts()
+	if p.failed != nil {
+		return failures
+	}
+	if _, err := p.in.ReadByte(); err == nil {
+		p.fail("something follows its end")
+	} else if !errors.Is(err, io.EOF) {
+		p.failWith(err) // the checksum
+	}
+	return failures
+}
