@@ -12,7 +12,7 @@ import (
 
 // checkParts holds the profile of a recording that was divided into parts against that of
 // the whole.
-func checkParts(t *testing.T, e *Engine, path string, o ProfileOptions, whole *Profile) {
+func checkParts(t testing.TB, e *Engine, path string, o ProfileOptions, whole *Profile) {
 	t.Helper()
 	for _, count := range []int{1, 3} {
 		o.Parts = nil

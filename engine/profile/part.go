@@ -42,7 +42,7 @@ func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w 
 	if err := p.check(); err != nil {
 		return err
 	}
-	f, err := k.open(ctx, path, o.Roots)
+	f, err := k.open(ctx, path, &o)
 	if err != nil {
 		return err
 	}

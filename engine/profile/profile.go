@@ -57,6 +57,8 @@ type Options struct {
 	// sample is walked, and the profile is the same as if all were. Errors of what is no part
 	// of it wrap ErrPart. None: the samples are walked here.
 	Parts []io.Reader
+	// Size is how many bytes of the file are the recording, from the first on; 0: all.
+	Size int64
 	// Progress is told how many samples and dispatches are done, of how many in all;
 	// nil: nobody is. It is called for every few samples, by one goroutine at a time.
 	// What is done never decreases, and the files may lie about how many there will
@@ -76,7 +78,7 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 	defer func() { _ = closeAllGPU(gpu) }()
 	var f *perfdata.File
 	if path != "" || len(gpu) == 0 {
-		if f, err = k.open(ctx, path, o.Roots); err != nil {
+		if f, err = k.open(ctx, path, &o); err != nil {
 			return nil, err
 		}
 		defer f.Close()
@@ -118,14 +120,14 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 }
 
 // open opens a recording, while the plugin of its architecture starts.
-func (k *Maker) open(ctx context.Context, path string, roots map[int]string) (*perfdata.File, error) {
-	if err := openRoots(roots); err != nil {
+func (k *Maker) open(ctx context.Context, path string, o *Options) (*perfdata.File, error) {
+	if err := openRoots(o.Roots); err != nil {
 		return nil, err
 	}
 	k.startPlugin(ctx, perfdata.Machine(path))
-	f, err := perfdata.Open(path)
+	f, err := perfdata.OpenStart(path, o.Size)
 	if err == nil {
-		f.SetRoots(roots)
+		f.SetRoots(o.Roots)
 	}
 	return f, err
 }

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/service/fleet"
 	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
@@ -65,7 +66,11 @@ func (r *fleetReport) begin(ctx context.Context, t *fleet.Task, receive func(io.
 		return err
 	}
 	r.about = fleet.About{Type: contentType(j), Name: name}
-	if r.in, err = newUpload(r.server.spoolDir(), r.server.budget, r.server.now().Body); err != nil {
+	most := r.server.now().Body
+	for _, size := range t.Joined {
+		most += size
+	}
+	if r.in, err = newUpload(r.server.spoolDir(), r.server.budget, most); err != nil {
 		return err
 	}
 	if err := receive(r.in); err != nil {
@@ -85,7 +90,14 @@ func (s *Server) taskJob(t *fleet.Task) (j *job.Job, name string, err error) {
 	case "stack":
 		return taskOf(t, &pb.StackOptions{}, s.stackJob)
 	case "profile":
-		return taskOf(t, &pb.ProfileOptions{}, s.profileJob)
+		j, name, err := taskOf(t, &pb.ProfileOptions{}, s.profileJob)
+		if err == nil {
+			j.Profile.Joined, j.Profile.Size = t.Joined, t.Size
+			if t.Part != nil {
+				j.Profile.Part = &engine.ProfilePart{Index: t.Part.Index, Count: t.Part.Count}
+			}
+		}
+		return j, name, err
 	case "snapshot":
 		return taskOf(t, &pb.SnapshotOptions{}, s.snapshotJob)
 	}

@@ -29,7 +29,7 @@ func BenchmarkJobs(b *testing.B) {
 		name    string
 		size    int
 		atATime int
-	}{{"6KiB", 6 << 10, 50}, {"100KiB", 100 << 10, 50}, {"1MiB", 1 << 20, 50}, {"6KiBBacklog", 6 << 10, 4000}} {
+	}{{"6KiB", 6 << 10, 50}, {"100KiB", 100 << 10, 50}, {"500KiB", 500 << 10, 50}, {"6KiBBacklog", 6 << 10, 4000}} {
 		b.Run(bench.name, func(b *testing.B) { benchmarkJobs(b, bench.size, bench.atATime) })
 	}
 }

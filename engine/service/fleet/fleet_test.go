@@ -530,3 +530,29 @@ func TestHeadersMakeNoJobAnAnswer(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestOrphansAreRemoved has jobs that are acknowledged and there, as after a server's death: one
+// with a result, and one whose result somebody has removed.
+func TestOrphansAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	embedded(t, dir)
+	q := connect(t, dir)
+	done, again, waits := submit(t, q, "done", How{}), submit(t, q, "again", How{}), submit(t, q, "waits", How{})
+	if _, err := q.settle(t.Context(), &Result{ID: done.ID, State: Failed, Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.removeUpTo(t.Context(), "normal", q.jobs["normal"], 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for seq := uint64(1); seq <= 5; seq++ {
+		if m, err := q.jobs["normal"].GetMsg(t.Context(), seq); err == nil {
+			left = append(left, fmt.Sprint(seq, " ", strings.TrimPrefix(m.Subject, jobsPrefix+"normal.")))
+		}
+	}
+	if want := []string{"3 " + waits.ID, "4 " + again.ID}; !cmp.Equal(left, want) {
+		t.Errorf("left %q, expected %q", left, want)
+	}
+	work(t, q, newDoer(), 1)
+	wait(t, q, again.ID, waits.ID)
+}

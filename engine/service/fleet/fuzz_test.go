@@ -18,7 +18,7 @@ func FuzzMessages(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	add(&job{Version: version, Task: Task{"stack", json.RawMessage(`{"format":"json"}`)}, Input: string(make([]byte, 64)), Size: 3}, "abc")
+	add(&job{Version: version, Task: Task{Kind: "stack", Options: json.RawMessage(`{"format":"json"}`)}, Input: string(make([]byte, 64)), Size: 3}, "abc")
 	add(&Result{Version: version, ID: id, State: Done, Size: 1, Ended: time.Unix(0, 0)}, "x")
 	add(json.RawMessage(`{"version":1,"size":-1}`), "")
 	f.Add([]byte{0, 0, 0, 1})

@@ -21,6 +21,12 @@ type Task struct {
 	Kind string `json:"kind"`
 	// Options are the message of servicepb for the kind, as JSON with its members sorted.
 	Options json.RawMessage `json:"options"`
+	// Part is set where only a part is asked for; see split.go.
+	Part *Part `json:"part,omitempty"`
+	// Joined are how many bytes each part gave, where a job is joined from its parts: they
+	// follow the Size bytes of the input.
+	Joined []int64 `json:"-"`
+	Size   int64   `json:"-"`
 }
 
 // A job is a message of the queue.
@@ -31,13 +37,17 @@ type job struct {
 	Size      int64     `json:"size"`  // bytes of the input
 	Deadline  time.Time `json:"deadline,omitzero"`
 	Submitted time.Time `json:"submitted"`
-	Data      []byte    `json:"-"` // the input, where it is in the message
+	Parts     int       `json:"parts,omitempty"` // that it is done in; the result is the same
+	Data      []byte    `json:"-"`               // the input, where it is in the message
 }
 
 // id is the job's: that of every job which asks the same of the same.
 func (j *job) id() string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d %s %s %s", j.Version, j.Kind, j.Input, j.Options)
+	if j.Part != nil {
+		_, _ = fmt.Fprintf(h, " part %d of %d", j.Part.Index, j.Part.Count)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -51,7 +61,7 @@ func (j *job) check() error {
 	case j.Size < 0, len(j.Data) > 0 && int64(len(j.Data)) != j.Size:
 		return fmt.Errorf("an input of %d bytes, with %d of them in the message", j.Size, len(j.Data))
 	}
-	return nil
+	return j.checkParts()
 }
 
 // A State is what became of a job.
@@ -81,6 +91,7 @@ type Result struct {
 	ID      string   `json:"id"`
 	State   State    `json:"state"`
 	Kind    string   `json:"kind"`
+	Whole   string   `json:"whole,omitempty"`   // the ID of the job that it is a part of
 	Name    string   `json:"name,omitempty"`    // of what it was asked of
 	Type    string   `json:"type,omitempty"`    // of the report, as of HTTP
 	Problem *Problem `json:"problem,omitempty"` // where there is no report
@@ -146,8 +157,10 @@ func unpack(b []byte, about any) (data []byte, err error) {
 }
 
 // readJob reads the message of a job.
-func readJob(b []byte) (j job, err error) {
-	if j.Data, err = unpack(b, &j); err == nil {
+func readJob(b []byte) (*job, error) {
+	j := &job{}
+	var err error
+	if j.Data, err = unpack(b, j); err == nil {
 		err = j.check()
 	}
 	return j, err
@@ -175,8 +188,9 @@ func (r *Result) isSame(other *Result) bool {
 }
 
 const (
-	// maxInline is how many bytes of an input, or a report, are in a message at most.
-	maxInline = 640 << 10
+	// maxInline is how many bytes of an input, or a report, are in a message at most: what is
+	// in a message is kept for each job, what is in a store once.
+	maxInline = 256 << 10
 	// maxOptions bounds the options of a job, in bytes.
 	maxOptions = 128 << 10
 )

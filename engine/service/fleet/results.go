@@ -87,11 +87,8 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	_ = q.conn.Publish(cancelPrefix+id, nil) // a worker looks from time to time
-	for p, jobs := range q.jobs {
-		if m, err := jobs.GetLastMsgForSubject(ctx, jobsPrefix+p+"."+id); err == nil {
-			_ = jobs.DeleteMsg(ctx, m.Sequence) // else a worker finds that there is a result
-		}
+	if j := q.withdraw(ctx, id); j != nil {
+		q.dropParts(ctx, j)
 	}
 	return true, nil
 }
@@ -224,7 +221,8 @@ func (w *waiting) look(ctx context.Context, id string, found func(*Result) error
 	return found(r)
 }
 
-// Results calls found with all results that are kept, the oldest first.
+// Results calls found with all results that are kept, the oldest first, but for those of
+// parts of jobs.
 func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
 	info, err := q.results.Info(ctx)
 	if err != nil || info.State.Msgs == 0 {
@@ -246,10 +244,13 @@ func (q *Queue) Results(ctx context.Context, found func(*Result) error) error {
 			return err
 		}
 		r, err := readResult(strings.TrimPrefix(m.Subject(), resultsPrefix), m.Data())
-		if err != nil {
+		switch {
+		case err != nil:
 			q.say("%v", err)
-		} else if err := found(r); err != nil {
-			return err
+		case r.Whole == "":
+			if err := found(r); err != nil {
+				return err
+			}
 		}
 		at, err := m.Metadata()
 		if err != nil {

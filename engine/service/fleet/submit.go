@@ -36,7 +36,7 @@ func NewTask(kind string, options proto.Message) (Task, error) {
 	if len(b) > maxOptions {
 		return Task{}, fmt.Errorf("the options have %d bytes, expected at most %d", len(b), maxOptions)
 	}
-	return Task{kind, b}, nil
+	return Task{Kind: kind, Options: b}, nil
 }
 
 // ReadOptions reads the options of a task.
@@ -49,6 +49,7 @@ type How struct {
 	Priority string    // one of Priorities; "": normal
 	Deadline time.Time // after which nobody needs the result; zero: none
 	Again    bool      // also where there is a result
+	Parts    int       // that workers do it in; 0, 1: none
 }
 
 // A Submitted job is one that waits, or has a result.
@@ -67,7 +68,10 @@ func (q *Queue) Submit(ctx context.Context, t Task, in io.ReadSeeker, how How) (
 	if !slices.Contains(Priorities, how.Priority) {
 		return nil, fmt.Errorf("a priority %q, expected one of %v", how.Priority, Priorities)
 	}
-	j := &job{Version: version, Task: t, Deadline: how.Deadline, Submitted: time.Now().UTC()}
+	j := &job{Version: version, Task: t, Deadline: how.Deadline, Submitted: time.Now().UTC(), Parts: how.Parts}
+	if err := j.checkParts(); err != nil {
+		return nil, err
+	}
 	var err error
 	if j.Input, j.Size, err = digest(in); err != nil {
 		return nil, err

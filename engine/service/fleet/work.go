@@ -126,11 +126,15 @@ func (w *Worker) Run(ctx, now context.Context) error {
 		return err
 	}
 	defer func() { _ = canceled.Unsubscribe() }()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var all sync.WaitGroup
 	defer all.Wait()
+	all.Go(func() { w.removeOrphans(ctx) })
 	for range w.Jobs {
 		t, err := newTaker(w.queue)
 		if err != nil {
+			end()
 			return err
 		}
 		all.Go(func() {
@@ -171,6 +175,7 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	defer w.busy.Add(-1)
 	t := &try{worker: w, message: m, begun: time.Now().UTC()}
 	t.id = m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	t.unread = t.read()
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
 	stop := t.hold(end)
@@ -192,13 +197,16 @@ type try struct {
 	message *nats.Msg
 	id      string
 	job     job
+	unread  error // why the message cannot be read
 	begun   time.Time
 	before  tries
+	parts   []*Result // that the job is joined from
 }
 
 // tries are what became of a job before.
 type tries struct {
 	Reasons []string `json:"reasons"`
+	Waits   int      `json:"waits,omitempty"` // for parts of it
 }
 
 // hold says that the job is under way, from time to time. A job that has a result is ended.
@@ -216,7 +224,7 @@ func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
 			}
 			_ = t.message.InProgress() // a message that does not arrive makes it another's, too
 			ctx, cancel := context.WithTimeout(context.Background(), t.worker.Silence/4)
-			if has, err := t.worker.queue.hasResult(ctx, t.id); err == nil && has {
+			if has, err := t.hasResult(ctx); err == nil && has {
 				end(errCanceled)
 			}
 			cancel()
@@ -227,9 +235,10 @@ func (t *try) hold(end context.CancelCauseFunc) (stop func()) {
 
 // run does the job, and says what became of it.
 func (t *try) run(ctx context.Context) {
-	if t.isAgain() {
-		has, err := t.worker.queue.hasResult(ctx, t.id)
+	if t.isAgain() || t.job.Part != nil {
+		has, err := t.hasResult(ctx)
 		if has {
+			t.worker.queue.dropParts(ctx, &t.job)
 			t.acknowledge()
 			return
 		}
@@ -244,11 +253,23 @@ func (t *try) run(ctx context.Context) {
 		t.acknowledge() // that is its result
 	case ctx.Err() != nil:
 		_ = t.message.Nak() // this worker ends: it is another's at once
+	case errors.Is(err, errPartsMissing):
+		t.await(ctx)
 	case err != nil:
 		t.later(err)
 	default:
 		t.settle(result)
 	}
+}
+
+// hasResult says that the job has a result, or that of which it is a part: nobody needs it
+// then.
+func (t *try) hasResult(ctx context.Context) (bool, error) {
+	has, err := t.worker.queue.hasResult(ctx, t.id)
+	if whole := t.job.whole(); err == nil && !has && whole != "" {
+		return t.worker.queue.hasResult(ctx, whole)
+	}
+	return has, err
 }
 
 // isAgain says that a worker was given the job before: it may have a result, or a reason why it
@@ -265,10 +286,10 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 		r.State, r.Problem, r.Ended = s, &Problem{name, detail}, time.Now().UTC()
 		return r, nil
 	}
-	if err := t.read(); err != nil {
-		return fail(Failed, "usage", err.Error())
+	if t.unread != nil {
+		return fail(Failed, "usage", t.unread.Error())
 	}
-	r.Kind = t.job.Kind
+	r.Kind, r.Whole = t.job.Kind, t.job.whole()
 	if t.isAgain() {
 		if err := t.readTries(ctx); err != nil {
 			return nil, err
@@ -278,8 +299,20 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 	if !t.job.Deadline.IsZero() && time.Now().After(t.job.Deadline) {
 		return fail(Expired, "timed-out", "its deadline passed at "+t.job.Deadline.Format(time.RFC3339))
 	}
-	if d, err := t.message.Metadata(); err == nil && d.NumDelivered > maxDeliveries {
-		return fail(Parked, "died", fmt.Sprintf("%d workers began it, and none said how it ended", d.NumDelivered-1))
+	if d, err := t.message.Metadata(); err == nil && d.NumDelivered > maxDeliveries+uint64(t.before.Waits) { //nolint:gosec // it counts up
+		return fail(Parked, "died", fmt.Sprintf("%d workers began it, and none said how it ended", d.NumDelivered-1-uint64(t.before.Waits))) //nolint:gosec // likewise
+	}
+	if t.job.isSplit() {
+		parts, failed, err := t.askForParts(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil && failed.Problem != nil:
+			return fail(failed.State, failed.Problem.Name, failed.Problem.Detail)
+		case failed != nil:
+			return fail(failed.State, "canceled", "a part of it was "+string(failed.State))
+		}
+		t.parts = parts
 	}
 	err := t.report(ctx, r)
 	var f *Fault
@@ -302,10 +335,11 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 
 // read reads the message.
 func (t *try) read() error {
-	var err error
-	if t.job, err = readJob(t.message.Data); err != nil {
+	j, err := readJob(t.message.Data)
+	if err != nil {
 		return fmt.Errorf("a job that cannot be read: %w", err)
 	}
+	t.job = *j
 	if id := t.job.id(); id != t.id {
 		return fmt.Errorf("a job called %s, expected %s", t.id, id)
 	}
@@ -342,9 +376,9 @@ func (t *try) report(ctx context.Context, r *Result) error {
 		defer cancel()
 	}
 	var missed error // why the queue did not give the input
-	report, err := t.worker.doer.Begin(ctx, &t.job.Task, func(w io.Writer) error {
+	report, err := t.worker.doer.Begin(ctx, t.task(), func(w io.Writer) error {
 		to := &watched{Writer: w}
-		err := t.worker.queue.input(ctx, &t.job, to)
+		err := t.receive(ctx, to)
 		if to.err == nil {
 			missed = err
 		}
@@ -430,6 +464,7 @@ func (t *try) settle(r *Result) {
 			if isFirst {
 				t.worker.count(r.State)
 			}
+			q.dropParts(ctx, &t.job)
 			t.acknowledge()
 			return
 		}

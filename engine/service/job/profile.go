@@ -27,6 +27,13 @@ type Profile struct {
 	MaxStack  int      // physical frames of a stack that are walked
 	NoSymbols bool     // neither functions nor lines are looked for
 	Annotate  []string // functions whose lines and instructions are written instead
+	// Part is the part of the recording that is walked, and written for who joins it; nil:
+	// the profile of all is made.
+	Part *engine.ProfilePart `json:",omitempty"`
+	// Joined are how many bytes each part of the recording gave. They follow its Size bytes.
+	// None: the samples are walked here.
+	Joined []int64 `json:",omitempty"`
+	Size   int64   `json:",omitempty"`
 }
 
 // NewProfile is a Profile with the defaults: all events, as text.
@@ -79,9 +86,19 @@ func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptio
 	return r.WriteText(w, o)
 }
 
+// parts are what parts of the recording gave, which follow it in the file.
+func (p *Profile) parts(in io.ReaderAt) (list []io.Reader) {
+	at := p.Size
+	for _, size := range p.Joined {
+		list = append(list, io.NewSectionReader(in, at, size))
+		at += size
+	}
+	return list
+}
+
 func (p *Profile) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
 	options := tools.Options
-	options.MaxFrames, options.NoSymbols = p.MaxStack, p.NoSymbols
+	options.MaxFrames, options.NoSymbols = p.MaxStack, p.NoSymbols || p.Part != nil
 	e, err := tools.Engine.With(options)
 	if err != nil {
 		return o, err
@@ -89,7 +106,12 @@ func (p *Profile) run(ctx context.Context, tools *Tools, in *os.File, name strin
 	defer e.Close()
 	// A recording is opened by its path, because it may be a folder.
 	path := fmt.Sprintf("/proc/self/fd/%d", in.Fd())
-	made, err := e.Profile(ctx, path, engine.ProfileOptions{JoinWindow: DefaultJoinWindow, Annotate: p.Annotate})
+	if p.Part != nil {
+		return o, renamed(e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, out), path, name)
+	}
+	made, err := e.Profile(ctx, path, engine.ProfileOptions{
+		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(in), Size: p.Size,
+	})
 	if err != nil {
 		return o, renamed(err, path, name)
 	}

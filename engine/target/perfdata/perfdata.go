@@ -74,7 +74,11 @@ func (p *sentences) all(path string) []string {
 // of a directory that perf record wrote (--threads, --kcore), or what perf record
 // --switch-output was told to write: then all files of that name with a time behind it
 // are one recording.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return OpenStart(path, 0) }
+
+// OpenStart is Open for a file of which only so many bytes, from the first on, are the
+// recording; 0: all are.
+func OpenStart(path string, size int64) (*File, error) {
 	if names := seriesNames(path); len(names) > 0 {
 		return openSeries(path, names)
 	}
@@ -86,7 +90,11 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{path: path, mapping: m, mapped: []*object.Mapping{m}, maxRuns: MaxRuns}
-	if err := f.open(m.Data()); err != nil {
+	data := m.Data()
+	if size > 0 {
+		data = data[:min(uint64(size), uint64(len(data)))]
+	}
+	if err := f.open(data); err != nil {
 		f.Close()
 		return nil, err
 	}

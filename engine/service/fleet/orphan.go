@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A server that is killed, or whose disk is full, may remember that a job was acknowledged, and
+// not that it was removed. Nobody is given such a job, and nobody can ask for the same: it waits.
+
+// lookForOrphans is how often a worker looks for such jobs.
+const lookForOrphans = 20 * time.Second
+
+// removeOrphans removes such jobs from time to time.
+func (w *Worker) removeOrphans(ctx context.Context) {
+	tick := time.NewTicker(lookForOrphans)
+	defer tick.Stop()
+	for {
+		for p, jobs := range w.queue.jobs {
+			if err := w.queue.removeOrphans(ctx, p, jobs); err != nil && ctx.Err() == nil {
+				w.queue.say("jobs that nobody is given: %v", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// removeOrphans removes the jobs of a priority that are acknowledged, and there.
+func (q *Queue) removeOrphans(ctx context.Context, priority string, jobs jetstream.Stream) error {
+	ctx, cancel := context.WithTimeout(ctx, lookForOrphans)
+	defer cancel()
+	// First what is there, then what is acknowledged: what comes between is none of them.
+	info, err := jobs.Info(ctx)
+	if err != nil || info.State.Msgs == 0 {
+		return err
+	}
+	c, err := jobs.Consumer(ctx, consumerName)
+	if err != nil {
+		return err
+	}
+	return q.removeUpTo(ctx, priority, jobs, info.State.FirstSeq, c.CachedInfo().AckFloor.Stream)
+}
+
+// removeUpTo removes the jobs of a stream with these sequence numbers. One that has no result is
+// asked for again: its result was removed by who wants it anew.
+func (q *Queue) removeUpTo(ctx context.Context, priority string, jobs jetstream.Stream, first, last uint64) error {
+	for first <= last {
+		m, err := jobs.GetMsg(ctx, first, jetstream.WithGetMsgSubject(jobsPrefix+priority+".*"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		if err != nil || m.Sequence > last {
+			return err
+		}
+		id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+		has, err := q.hasResult(ctx, id)
+		if err != nil {
+			return err
+		}
+		if err := jobs.DeleteMsg(ctx, m.Sequence); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+			return err
+		}
+		if j, err := readJob(m.Data); err == nil && !has {
+			if _, err := q.enqueue(ctx, priority, id, j); err != nil {
+				return err
+			}
+		}
+		first = m.Sequence + 1
+	}
+	return nil
+}
