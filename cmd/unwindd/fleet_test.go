@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/recorded"
 )
 
 // A fleetWorker is a worker that runs as a command does.
@@ -165,6 +167,7 @@ func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
 		{"core", "--signature"},
 		{"perf.data", "--format", "folded"},
 		{"perf.data"},
+		{"perf.data", "--format", "json"},
 	} {
 		local := "stack"
 		if c[0] == "perf.data" {
@@ -173,7 +176,8 @@ func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
 		root := t.TempDir() // a worker has no files of this machine
 		want, wantStatus := inFleet(t, dir, work, append([]string{local, "--sysroot", root}, c...)...)
 		for i := range tries {
-			got, status := inFleet(t, dir, work, append([]string{"submit", "--wait", "--again", "--sysroot", root, "--priority", []string{"high", "low"}[i%2]}, c...)...)
+			args := []string{"submit", "--wait", "--again", "--sysroot", root, "--priority", []string{"high", "low"}[i%2], "--parts", fmt.Sprint(1 + i%4)}
+			got, status := inFleet(t, dir, work, append(args, c...)...)
 			if withoutPlaces(got) != withoutPlaces(want) || status != wantStatus {
 				t.Fatalf("%v: status %d, expected %d\n%s\nexpected\n%s", c, status, wantStatus, got, want)
 			}
@@ -298,4 +302,22 @@ func documentedServer(t *testing.T, dir string, env []string, line string) {
 // pattern is what a document shows, in which "..." stands for anything.
 func pattern(shown string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSuffix(shown, "\n")), `\.\.\.`, "(?s:.*)") + "$")
+}
+
+// TestARecordingIsProfiledElsewhere has a recording of this machine profiled in parts by workers
+// that see none of its files.
+func TestARecordingIsProfiledElsewhere(t *testing.T) {
+	recording := recorded.Recording(t, "deepcpp", 500)
+	dir := fleetDir(t)
+	nothing := t.TempDir()
+	startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "2", "--sysroot", nothing)
+	for _, parts := range []string{"1", "3"} {
+		for _, format := range []string{"text", "json"} {
+			want, _ := inFleet(t, dir, filepath.Dir(recording), "profile", filepath.Base(recording), "--format", format)
+			got, _ := inFleet(t, dir, filepath.Dir(recording), "submit", "--wait", "--again", filepath.Base(recording), "--format", format, "--parts", parts)
+			if withoutPlaces(got) != withoutPlaces(want) || len(want) < 1000 {
+				t.Errorf("%s in %s parts:\n%.3000s\nexpected\n%.3000s", format, parts, got, want)
+			}
+		}
+	}
 }

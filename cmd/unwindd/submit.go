@@ -43,6 +43,7 @@ type submitFlags struct {
 	wait     bool
 	group    bool
 	noFiles  bool
+	parts    int
 }
 
 func newSubmit(g *globals) *cobra.Command {
@@ -52,7 +53,8 @@ func newSubmit(g *globals) *cobra.Command {
 		Short: "Have the workers of a fleet walk cores and recordings",
 		Long: `Put cores, minidumps, snapshots and recordings of perf into the queue of a fleet,
 whose workers walk them. Each is a job, and has an ID: that of what is asked, and of
-what it is asked of. What was asked before is not asked again.
+what it is asked of. What was asked before is not asked again. A large recording is
+done in parts, by several workers, and has one report.
 
 Files of code that a target had loaded, and that are on this machine, are sent where
 the queue does not have them. With --wait the report is printed as 'unwindd stack' and
@@ -77,6 +79,7 @@ the queue does not have them. With --wait the report is printed as 'unwindd stac
 	flags.StringVar(&f.priority, "priority", "normal", "before or after others: `PRIORITY` high, normal or low")
 	flags.DurationVar(&f.deadline, "deadline", 0, "nobody needs the report after `DURATION`")
 	flags.BoolVar(&f.again, "again", false, "do it again where there is a result")
+	flags.IntVar(&f.parts, "parts", 0, "have a recording done in `N` parts, by as many workers, and joined; 0: as many as its size is worth")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the reports, and print them")
 	flags.BoolVar(&f.group, "group", false, "with --wait, count crashes by their signatures, and print no reports")
 	flags.BoolVar(&f.noFiles, "no-files", false, "send no files of code")
@@ -156,6 +159,8 @@ func (f *submitFlags) checkFlags() error {
 		return usageError{fmt.Errorf("--as %s: expected stack, profile or snapshot", f.as)}
 	case !slices.Contains(fleet.Priorities, f.priority):
 		return usageError{fmt.Errorf("--priority %s: expected high, normal or low", f.priority)}
+	case f.parts < 0 || f.parts > fleet.MaxParts:
+		return usageError{fmt.Errorf("--parts %d: expected 0 to %d", f.parts, fleet.MaxParts)}
 	case f.deadline < 0:
 		return usageError{fmt.Errorf("--deadline %v: expected more than 0", f.deadline)}
 	case !slices.Contains(job.StackFormats, f.format) && !slices.Contains(job.ProfileFormats, f.format):
@@ -196,8 +201,17 @@ func (f *submitFlags) submit(cmd *cobra.Command, q *fleet.Queue, e *engine.Engin
 	if f.deadline > 0 {
 		how.Deadline = time.Now().UTC().Add(f.deadline)
 	}
-	if e != nil && t.Kind != "profile" {
-		if err := f.sendFiles(cmd.Context(), q, e, path); err != nil {
+	send := f.sendFiles
+	if t.Kind == "profile" {
+		send = f.sendRecorded
+		info, err := in.Stat()
+		if err != nil {
+			return nil, err
+		}
+		how.Parts = f.partsOf(info.Size(), isPlainRecording(in))
+	}
+	if e != nil {
+		if err := send(cmd.Context(), q, e, path); err != nil {
 			return nil, err
 		}
 	}

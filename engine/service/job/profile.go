@@ -107,7 +107,10 @@ func (p *Profile) run(ctx context.Context, tools *Tools, in *os.File, name strin
 	// A recording is opened by its path, because it may be a folder.
 	path := fmt.Sprintf("/proc/self/fd/%d", in.Fd())
 	if p.Part != nil {
-		return o, renamed(e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, out), path, name)
+		if err := e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, out); err != nil {
+			return o, renamed(err, path, name)
+		}
+		return o, nil
 	}
 	made, err := e.Profile(ctx, path, engine.ProfileOptions{
 		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(in), Size: p.Size,

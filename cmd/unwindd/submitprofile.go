@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/objects"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
+)
+
+// This file submits recordings.
+
+const (
+	// partBytes is how many bytes of a recording are worth a part. Each part is sent all of it,
+	// which takes longer than to walk it (docs/scaling.md): a smaller one is not faster in parts.
+	partBytes = 512 << 20
+	// usualParts is how many parts a recording has at most where nobody says it.
+	usualParts = 16
+)
+
+// partsOf is how many parts the recording of a path is done in: as many as flags say, else as
+// its size says. One that is packed, or is a folder or a series, is done whole.
+func (f *submitFlags) partsOf(size int64, isPlain bool) int {
+	switch {
+	case !isPlain:
+		return 1
+	case f.parts > 0:
+		return f.parts
+	}
+	return int(min(size/partBytes+1, usualParts))
+}
+
+// isPlainRecording says whether a file begins as a recording does.
+func isPlainRecording(in io.ReaderAt) bool {
+	var b [8]byte
+	_, err := in.ReadAt(b[:], 0)
+	return err == nil && (string(b[:]) == "PERFILE2" || string(b[:]) == "2ELIFREP")
+}
+
+// sendRecorded sends the files of code, and their debug information, that processes with samples
+// had mapped, as far as the recording has their build IDs.
+func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
+	mapped, _ := mappedCode(path) // the result says what is wrong with it
+	finder := e.Finder(path)
+	for _, m := range mapped {
+		found := finder.Find(m.Path, m.BuildID, false)
+		if found.Object == nil {
+			continue
+		}
+		err := f.sendCode(ctx, q, &finder, m.BuildID, found)
+		if err := errors.Join(err, found.Object.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *submitFlags) sendCode(ctx context.Context, q *fleet.Queue, finder *object.Finder, id []byte, found object.Found) error {
+	if !found.Checked {
+		return nil // it may be another one
+	}
+	if err := f.sendObject(ctx, q, id, objects.Executable, found.Object); err != nil {
+		return err
+	}
+	debug := finder.FindDebug(found.Object)
+	if debug.Object == nil {
+		return nil
+	}
+	defer debug.Object.Close()
+	return f.sendObject(ctx, q, id, objects.DebugInfo, debug.Object)
+}
+
+// mappedCode are the mappings with code of the processes that have samples, one for each file.
+func mappedCode(path string) (list []perfdata.Mapping, err error) {
+	file, err := perfdata.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	spaces, files := map[uint64]bool{}, map[string]bool{}
+	for r := file.Reader(); ; {
+		b, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range b.Samples {
+			s := b.Samples[i].Space
+			if s == nil || spaces[s.Code] {
+				continue
+			}
+			spaces[s.Code] = true
+			for m := range s.All() {
+				key := m.Path + "\x00" + string(m.BuildID)
+				if m.Executable && len(m.BuildID) >= objects.MinID && len(m.BuildID) <= objects.MaxID && !files[key] {
+					files[key] = true
+					one := *m
+					one.BuildID = slices.Clone(m.BuildID) // it is in the file
+					list = append(list, one)
+				}
+			}
+		}
+		b.Release()
+	}
+}
