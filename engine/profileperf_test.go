@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/recorded"
@@ -155,6 +157,8 @@ const (
 
 	perfRestoring = "shorter: perf goes on where the kernel may be giving back the registers that a signal saved"
 
+	perfPopped = "longer: perf looks for a register that was popped below the stack pointer, where a sample has no bytes"
+
 	perfByCode  = "longer: the function has no call frame information"
 	perfPointer = "different: the function has no call frame information, and perf takes the frame pointer, where each of our frames follows a call"
 )
@@ -194,6 +198,17 @@ func perfClass(tb testing.TB, p *Profile, d *perfDifference) string {
 // first.
 func (c *codeChecker) isChild(s *ProfileSample) bool {
 	return c.profile.Threads[s.Thread].PID != c.profile.Threads[c.profile.Samples[0].Thread].PID
+}
+
+// isLeaving says whether a sample was taken in an epilogue: at an instruction that returns, or
+// pops a register that functions preserve.
+func (c *codeChecker) isLeaving(d *perfDifference) bool {
+	top := &c.profile.Frames[d.frames[0]]
+	if d.same == 0 || len(d.theirs) > 0 || top.Module < 0 || top.Kernel {
+		return false
+	}
+	inst, err := x86asm.Decode(c.file(c.profile.Modules[top.Module].Path).from(top.ModuleOffset), 64)
+	return err == nil && (inst.Op == x86asm.RET || inst.Op == x86asm.POP)
 }
 
 // explained says whether all frames of ours that perf does not have follow a call
@@ -278,6 +293,8 @@ func comparePerf(t *testing.T, path string, p *Profile) map[string]int {
 			switch {
 			case check.isChild(s):
 				class = perfChild
+			case check.isLeaving(&d):
+				class = perfPopped
 			case p.Frames[d.frames[d.same]].FoundBy == ByRules:
 				class = perfPointer
 			}

@@ -79,6 +79,7 @@ type Object struct {
 	placed    []sdk.Variable             // that the plugin describes, by address of the object
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
 	rows      map[rowKey]*Row
+	codeRows  map[uint64]*Row // see rowOfCode; nil: there is none
 	problems  []string
 
 	symbolsOnce sync.Once
@@ -185,8 +186,8 @@ func (o *Object) readBytes() (n uint64) {
 // forgetFound forgets what can be found out again.
 func (o *Object) forgetFound() {
 	o.mu.Lock()
-	freed := len(o.rows)*rowBytes + len(o.left)*exitBytes
-	o.rows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil
+	freed := (len(o.rows)+len(o.codeRows))*rowBytes + len(o.left)*exitBytes
+	o.rows, o.codeRows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil, nil
 	o.mu.Unlock()
 	freed += o.sites.forget() + o.names.forget() + o.calls.forget() + o.variables.forget() + o.scoped.forget() + o.byName.forget()
 	o.bytes.Add(-int64(freed))

@@ -364,7 +364,11 @@ func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
 	case slotLive:
 		return w.liveRegister(s.bits)
 	case slotMemory:
-		return w.word(s.bits, bits)
+		v, err := w.word(s.bits, bits)
+		if err != nil && w.isGivenBack(s.bits, reg) {
+			return w.liveRegister(reg)
+		}
+		return v, err
 	case slotValue:
 		return s.bits, nil
 	case slotUndefined:
