@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// A knownPlace is where a stack is known to be wrong, or to end early, and why.
+type knownPlace struct {
+	module, function string // as path.Match has it
+	kinds            []verdictKind
+	reason           string
+}
+
+// known are the places that are explained.
+var known = []knownPlace{
+	{"libc.so.6", "__longjmp", anyWrong, "the table is of the frame that it jumps to, not of its caller: glibc's hand-written directives say so on purpose"},
+	{"libc.so.6", "swapcontext", []verdictKind{wrongRegister}, "missing register rule: hand-written assembly moves an argument to r12, which the table has as unchanged"},
+	{"libc.so.6", "swapcontext", anyWrong, "wrong CFA offset in hand-written assembly: rsp is the other context's, and the table is of a function that was called there"},
+	{"libc.so.6", "setcontext", anyWrong, "wrong CFA offset in hand-written assembly: rsp is the other context's, and the table is of a function that was called there"},
+	{"libgcc_s.so.1", "_Unwind_*", anyWrong, "the frame is being left by __builtin_eh_return, which has written the handler's address over its return address, and the handler's registers over those it saved"},
+}
+
+var anyWrong = []verdictKind{wrong, wrongCFA, wrongRegister}
+
+func findKnown(c *class) *knownPlace {
+	for i := range known {
+		k := &known[i]
+		isModule, _ := filepath.Match(k.module, c.module)
+		isFunction, _ := filepath.Match(k.function, c.function)
+		if isModule && isFunction && slices.Contains(k.kinds, c.kind) {
+			return k
+		}
+	}
+	return nil
+}
