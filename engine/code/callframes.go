@@ -79,6 +79,7 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 				return row, nil
 			}
 			s.object.machine.countPushed(found)
+			s.object.machine.countPushedBefore(fde, found)
 			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
 		case errors.Is(err, cfi.ErrNoFDE):
 		case errors.Is(err, errEmptyFDE):
@@ -146,4 +147,29 @@ func (m *Machine) countPushed(row *cfi.Row) {
 	word := int64(d.AddressBits+7) / 8
 	above := back.Offset/(2*word)*(2*word) + 2*word // words are pushed in pairs
 	row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset, Offset: above}})
+}
+
+// countPushedBefore is countPushed for the first row of a function, which may lack the return
+// address: in glibc's _dl_runtime_resolve the directive that has it stands behind the landing
+// pad (bti c) that the function begins with. The next row has it above the same CFA, so
+// that nothing in between pushed it.
+func (m *Machine) countPushedBefore(fde *cfi.FDE, row *cfi.Row) {
+	if row.Start != fde.Start || row.End >= fde.End || m.Description.Entry == nil {
+		return
+	}
+	if back, isSaid := row.Rule(row.ReturnAddress); isSaid && back.Kind != cfi.Unspecified {
+		return
+	}
+	var next cfi.Row
+	if fde.RowAt(row.End, &next) != nil || next.CFA.Kind != row.CFA.Kind || next.CFA.Register != row.CFA.Register || next.CFA.Offset != row.CFA.Offset {
+		return
+	}
+	m.countPushed(&next)
+	sp := uint64(m.Description.SP)
+	rule, isCounted := next.Rule(sp)
+	if _, isSaid := row.Rule(sp); !isCounted || isSaid {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(row.Rules, sp, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
+	row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: sp, Rule: rule})
 }
