@@ -33,6 +33,8 @@ import (
 var functionKinds = map[string]sdk.FunctionKind{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
+	// glibc's makecontext has functions return there. Its row has a return address.
+	"__start_context": sdk.OutermostFunction,
 
 	"_rt0_amd64":       sdk.OutermostFunction,
 	"_rt0_amd64_linux": sdk.OutermostFunction,

@@ -12,15 +12,14 @@ import (
 
 // linked are programs of AArch64.
 var linked = []program{
-	{name: "AArch64 C++ -O2, static", build: words("aarch64-linux-gnu-g++ -O2 -static calls.cc"), isSmall: true},
-	{name: "AArch64 C++ -O2, no frame pointers", build: words("aarch64-linux-gnu-g++ -O2 -fomit-frame-pointer -static calls.cc")},
-	{name: "AArch64 C++ -O2, signed", build: words("aarch64-linux-gnu-g++ -O2 -mbranch-protection=standard -static calls.cc"), isSmall: true},
+	{name: "AArch64 C++ -O2", build: words("aarch64-linux-gnu-g++ -O2 calls.cc"), isSmall: true},
+	{name: "AArch64 C++ -O2, no frame pointers", build: words("aarch64-linux-gnu-g++ -O2 -fomit-frame-pointer calls.cc")},
+	{name: "AArch64 C++ -O2, signed", build: words("aarch64-linux-gnu-g++ -O2 -mbranch-protection=standard calls.cc"), isSmall: true},
 	{name: "AArch64 C++ -O0", build: words("aarch64-linux-gnu-g++ -O0 calls.cc")},
 	{name: "AArch64 C++20 coroutines", build: words("aarch64-linux-gnu-g++ -std=c++20 -O2 coroutines.cc -Wl,-z,lazy")},
 	{name: "AArch64 strings", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -D_GNU_SOURCE strings.c"), fromStart: true},
-	{name: "AArch64 mathematics", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -static -D_GNU_SOURCE mathematics.c -lm")},
-	{name: "AArch64 without tables", build: words("aarch64-linux-gnu-gcc -O2 -static -fno-asynchronous-unwind-tables -fno-unwind-tables -D_GNU_SOURCE strings.c")},
-	{name: "AArch64 Go", build: words("env GOARCH=arm64 CGO_ENABLED=0 go build main.go"), isGo: true, env: []string{"GODEBUG=asyncpreemptoff=1"}},
+	{name: "AArch64 mathematics", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -D_GNU_SOURCE mathematics.c -lm")},
+	{name: "AArch64 without tables", build: words("aarch64-linux-gnu-gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables -D_GNU_SOURCE strings.c")},
 }
 
 // savedByLink are the DWARF numbers of registers that functions give back as they were
@@ -79,6 +78,11 @@ func (w *work) stepLinked(p *program, walks, _ int) (*tally, error) {
 		return nil, err
 	}
 	defer t.end()
+	if !p.fromStart && hasDynamicLinker(p.argv[0]) {
+		if err := t.runToEntry(p.argv[0]); err != nil {
+			return nil, err
+		}
+	}
 	s := &stepping{work: w, program: p, process: t, sites: map[uint64]*site{}, tally: &tally{name: p.name}, most: w.mostOf(walks)}
 	s.point = newPoint(t, w.engine)
 	defer s.point.loaded.Close()

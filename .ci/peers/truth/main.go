@@ -4,7 +4,7 @@
 // unwindd walks at each instruction against the calls that the processor has made: every
 // return address of it must be one that a call pushed, in order, to the program's start.
 //
-//	go run ./truth [-steps N] [-peers N] [-run REGEXP] [-v] [-keep DIR]
+//	go run ./truth [-steps N] [-peers N] [-tables N] [-run REGEXP] [-v] [-keep DIR]
 package main
 
 import (
@@ -28,6 +28,7 @@ var (
 	only    = flag.String("run", "", "only programs whose `name` matches this expression")
 	verbose = flag.Bool("v", false, "show a stack of each mismatch")
 	points  = flag.Int("peers", 2000, "ask gdb, eu-stack and libunwind at `N` of them, too")
+	count   = flag.Int("tables", 0, "hold the call frame information of the `N` most needed libraries against an emulation of their code, too")
 	keep    = flag.String("keep", "", "a `folder` that keeps the programs")
 )
 
@@ -84,6 +85,13 @@ func run() error {
 	}
 	if err := w.stepAll(others, *steps/10, w.stepLinked); err != nil {
 		return err
+	}
+	if *count > 0 {
+		t, err := validate(*count)
+		if err != nil {
+			return err
+		}
+		defer t.report()
 	}
 	return w.report()
 }

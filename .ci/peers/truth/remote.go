@@ -135,6 +135,38 @@ func (e *emulated) step() error {
 	return e.readRegisters()
 }
 
+// runToEntry lets the dynamic linker do its work, and stops at the entry of the executable.
+func (e *emulated) runToEntry(path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return err
+	}
+	at := f.Entry
+	isMoved := f.Type == elf.ET_DYN
+	_ = f.Close()
+	text, err := e.maps()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); isMoved && len(f) > 5 && f[5] == path {
+			var start uint64
+			_, err = fmt.Sscanf(f[0], "%x", &start)
+			at += start
+			break
+		}
+	}
+	for _, packet := range []string{fmt.Sprintf("Z0,%x,4", at), "c", fmt.Sprintf("z0,%x,4", at)} {
+		if _, err := e.ask(packet); err != nil {
+			return err
+		}
+	}
+	if err = errors.Join(err, e.readRegisters()); err == nil && e.x[32] != at {
+		err = fmt.Errorf("it stands at %#x, not at its entry %#x", e.x[32], at)
+	}
+	return err
+}
+
 // errRegisters says that qemu's answer was no registers.
 var errRegisters = errors.New("qemu gave no registers")
 

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+)
+
+// This file holds the call frame information of libraries against an emulation of their code.
+
+// A tables is what became of the instructions of libraries.
+type tables struct {
+	libraries, functions int
+	agreed, saved        int            // instructions whose CFA agrees, and saved registers that are where the table says
+	undecided            map[string]int // instructions, by reason
+	faults               map[fault]int  // instructions
+}
+
+// A fault is where a table and the code of a function disagree.
+type fault struct{ library, function, kind string }
+
+// mostNeeded are the shared libraries here that most files need, of those that are not so large
+// that they would take all the time.
+func mostNeeded(count int) []string {
+	const largest = 8 << 20
+	needed := map[string]int{}
+	const libraries = "/usr/lib/x86_64-linux-gnu"
+	for _, pattern := range []string{"/usr/bin/*", "/usr/sbin/*", libraries + "/*.so*"} {
+		paths, _ := filepath.Glob(pattern)
+		for _, path := range paths {
+			if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			f, err := elf.Open(path)
+			if err != nil {
+				continue
+			}
+			names, _ := f.ImportedLibraries()
+			for _, name := range names {
+				needed[name]++
+			}
+			_ = f.Close()
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(needed), func(a, b string) int { return cmp.Or(needed[b]-needed[a], strings.Compare(a, b)) })
+	var list []string
+	for _, name := range names {
+		path := filepath.Join(libraries, name)
+		if info, err := os.Stat(path); err == nil && info.Size() <= largest && len(list) < count {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// validate compares the tables of libraries.
+func validate(count int) (*tables, error) {
+	t := &tables{undecided: map[string]int{}, faults: map[fault]int{}}
+	for _, path := range mostNeeded(count) {
+		if err := t.compareLibrary(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		t.libraries++
+	}
+	return t, nil
+}
+
+// disassemble is the text of all code of a file.
+func disassemble(path string) (list []line, err error) {
+	cmd := exec.Command("objdump", "-d", "-w", "-M", "intel", "--no-show-raw-insn", path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := bufio.NewScanner(out)
+	for s.Scan() {
+		if l, ok := parseLine(s.Text()); ok {
+			list = append(list, l)
+		}
+	}
+	return list, cmd.Wait()
+}
+
+func (t *tables) compareLibrary(path string) error {
+	code, err := disassemble(path)
+	if err != nil {
+		return err
+	}
+	o, err := object.Open(path)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	names := functionNames(path)
+	for e, err := range engine.CallFrameEntries(o) {
+		if err != nil || e.FDE == nil || e.Section != ".eh_frame" {
+			continue
+		}
+		from := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.Start })
+		to := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.End })
+		if from < to && code[from].address == e.FDE.Start {
+			name := names[e.FDE.Start]
+			if name == "" {
+				name = fmt.Sprintf("%#x", e.FDE.Start)
+			}
+			t.compareFunction(e.FDE, code[from:to], filepath.Base(path), name)
+		}
+	}
+	return nil
+}
+
+// functionNames are the names of functions that symbols have, by address.
+func functionNames(path string) map[uint64]string {
+	names := map[uint64]string{}
+	f, err := elf.Open(path)
+	if err != nil {
+		return names
+	}
+	defer f.Close()
+	list, _ := f.DynamicSymbols()
+	for _, s := range list {
+		names[s.Value] = s.Name
+	}
+	return names
+}
+
+// compareFunction compares the rows of a function with what its code does.
+func (t *tables) compareFunction(f *cfi.FDE, code []line, library, name string) {
+	var rows []*cfi.Row
+	_ = f.Rows(func(r *cfi.Row) bool { rows = append(rows, r.Clone()); return true })
+	switch {
+	case len(rows) == 0 || rows[0].CFA.Kind != cfi.CFARegister || rows[0].CFA.Register != 7 || rows[0].CFA.Offset != 8:
+		t.undecided["a part of a function that is jumped into, or a linkage table"] += len(code)
+		return
+	case len(rows) > 1 && rows[1].Start == rows[0].Start+1 && rows[1].CFA.Offset > 16:
+		// GCC puts a byte that nothing executes before a part that begins with a landing pad.
+		t.undecided["a part of a function that is jumped into, or a linkage table"] += len(code)
+		return
+	case f.CIE.SignalFrame:
+		t.undecided["a signal's trampoline"] += len(code)
+		return
+	}
+	t.functions++
+	states := emulate(code)
+	for i := range code {
+		at := code[i].address
+		s := states[at]
+		n := sort.Search(len(rows), func(i int) bool { return rows[i].End > at })
+		if s == nil || n == len(rows) || rows[n].Start > at {
+			t.undecided["not reached: behind a jump through a table, or nothing but padding"]++
+			continue
+		}
+		if kind := t.compareRow(rows[n], s); kind != "" {
+			t.faults[fault{library, name, kind}]++
+		}
+	}
+}
+
+// compareRow compares a row with a state; the kind of fault is "" where there is none.
+func (t *tables) compareRow(row *cfi.Row, s *frameState) string {
+	if back, _ := row.Rule(row.ReturnAddress); back.Kind != cfi.Offset || back.Offset != -8 {
+		t.undecided["the return address is not where a call pushes it, as the table says"]++
+		return ""
+	}
+	if row.CFA.Kind != cfi.CFARegister {
+		t.undecided["the CFA is an expression"]++
+		return ""
+	}
+	v := s.regs[encodings[row.CFA.Register&15]]
+	switch {
+	case v.of != rsp+1:
+		t.undecided["what the CFA's register holds is not known"]++
+		return ""
+	case v.off+row.CFA.Offset != 8:
+		return "wrong CFA offset"
+	}
+	t.agreed++
+	for _, number := range preserved {
+		r := encodings[number]
+		rule, _ := row.Rule(number)
+		want := value{of: uint8(r + 1)} //nolint:gosec // below 16
+		switch {
+		case rule.Kind == cfi.Offset && s.words[rule.Offset+8] == want:
+			t.saved++
+		case rule.Kind == cfi.Offset && s.regs[r] != want:
+			return "wrong place of " + registerNames[r][0]
+		case (rule.Kind == cfi.Unspecified || rule.Kind == cfi.SameValue) && s.regs[r] != want:
+			return "missing rule of " + registerNames[r][0]
+		}
+	}
+	return ""
+}
+
+// encodings are the indexes of registers in their encoding, by DWARF number.
+var encodings = [16]int{rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, 8, 9, 10, 11, 12, 13, 14, 15}
+
+// report prints the counts and the faults.
+func (t *tables) report() {
+	faults := 0
+	for _, n := range t.faults {
+		faults += n
+	}
+	fmt.Printf("\ntables of %d libraries, %d functions: at %d instructions the CFA agrees, and %d saved registers are where it says; at %d, of %d functions, they disagree\n",
+		t.libraries, t.functions, t.agreed, t.saved, faults, len(t.faults))
+	for _, reason := range slices.SortedFunc(maps.Keys(t.undecided), func(a, b string) int { return t.undecided[b] - t.undecided[a] }) {
+		fmt.Printf("%9d undecided: %s\n", t.undecided[reason], reason)
+	}
+	kinds := map[string]int{}
+	list := slices.SortedFunc(maps.Keys(t.faults), func(a, b fault) int {
+		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.library, b.library), strings.Compare(a.function, b.function))
+	})
+	for _, f := range list {
+		kinds[f.kind]++
+		if *verbose || kinds[f.kind] <= 20 {
+			fmt.Printf("%9d %s: %s!%s\n", t.faults[f], f.kind, f.library, f.function)
+		}
+	}
+}
