@@ -39,6 +39,7 @@ type child struct {
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
+	lastOpen  int    // of the descriptors of the thread that starts it
 	hasInput  bool   // it reads stdin; else there is nothing to read
 	stdin     *os.File
 	stdout    *os.File

@@ -58,7 +58,7 @@ func (c *child) liveHere(files []uintptr, started chan<- error) {
 	}
 	pid, err := c.begin(files)
 	if isApart {
-		closeDescriptors() // which would keep pipes open
+		closeDescriptors(c.lastOpen) // which would keep pipes open
 	}
 	started <- err
 	if err != nil {
@@ -99,6 +99,9 @@ func (c *child) confineThread() (isApart bool, err error) {
 			c.open = append(c.open, fmt.Sprintf("descriptors: %v", err))
 		}
 	}
+	if isApart && !hasCloseRange() {
+		c.lastOpen = lastOpen() // what is asked of /proc, which Landlock closes
+	}
 	if err := dropCapabilities(); err != nil {
 		c.open = append(c.open, fmt.Sprintf("capabilities: %v", err))
 	}
@@ -110,13 +113,44 @@ func (c *child) confineThread() (isApart bool, err error) {
 }
 
 // closeDescriptors closes all descriptors of this thread, which has its own, but
-// standard error, where the runtime would say why it crashed.
-func closeDescriptors() {
-	for _, r := range [][2]uint{{0, 1}, {3, lastDescriptor}} {
-		if unix.CloseRange(r[0], r[1], 0) != nil {
-			_ = eachDescriptor(func(fd int) { unix.Close(fd) })
+// standard error, where the runtime would say why it crashed. Kernels before Linux 5.9
+// close them one by one, up to last.
+func closeDescriptors(last int) {
+	if unix.CloseRange(3, lastDescriptor, 0) == nil {
+		_ = unix.CloseRange(0, 1, 0)
+		return
+	}
+	closeEach(last)
+}
+
+// closeEach closes the descriptors up to last, but standard error.
+func closeEach(last int) {
+	for fd := range last + 1 {
+		if fd != 2 {
+			_ = unix.Close(fd) // most numbers are of none
 		}
 	}
+}
+
+// hasCloseRange says that descriptors can be closed all at once.
+func hasCloseRange() bool { return unix.CloseRange(lastDescriptor, lastDescriptor, 0) == nil }
+
+// openedSince is more descriptors than a thread opens to start a process. They have the
+// lowest numbers that are free.
+const openedSince = 64
+
+// lastOpen is a number that no descriptor of this thread is above, nor will be when it
+// has started a process.
+func lastOpen() int {
+	last := 2
+	if eachDescriptor(func(fd int) { last = max(last, fd) }) == nil {
+		return last + openedSince
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1 << 16
+	}
+	return int(min(limit.Cur, 1<<20)) //nolint:gosec // bounded
 }
 
 // pathsOf is what an executable of this project needs of the file system. Its

@@ -110,13 +110,33 @@ func lockDirectory(path string) (*os.File, error) {
 	return f, nil
 }
 
+// remaining are directories that could not be removed: to remove what is inside, a file
+// has to be opened, and there was no descriptor for it.
+var remaining struct {
+	sync.Mutex
+	paths []string
+}
+
 // remove removes the directory with what is in it. Symbolic links inside are
 // removed, not followed.
 func (d *directory) remove() {
-	os.RemoveAll(d.path)
+	err := os.RemoveAll(d.path)
 	if d.held != nil {
 		d.held.Close()
 	}
+	if err != nil {
+		remaining.Lock()
+		remaining.paths = append(remaining.paths, d.path)
+		remaining.Unlock()
+	}
+	removeRemaining()
+}
+
+// removeRemaining tries again to remove what could not be removed.
+func removeRemaining() {
+	remaining.Lock()
+	defer remaining.Unlock()
+	remaining.paths = slices.DeleteFunc(remaining.paths, func(path string) bool { return os.RemoveAll(path) == nil })
 }
 
 // sweep removes directories of this user whose owners are dead. It takes only

@@ -440,5 +440,6 @@ func (m *Manager) Close() {
 			}
 		}
 		wg.Wait()
+		removeRemaining()
 	})
 }
