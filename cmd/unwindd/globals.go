@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -112,15 +113,18 @@ func (g *globals) open(path string) (*writer, error) {
 	return &writer{f, false, f}, nil
 }
 
-// write begins the output, writes to it and finishes it. Where f fails, a file is
-// as it was before.
+// write begins the output, writes to it and finishes it. Where f fails, or a file was cut
+// that it read, a file is as it was before.
 func (g *globals) write(f func(*writer) error) error {
 	w, err := g.open(g.output)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = w.file.abandon() }() // for a panic
-	return w.file.finish(f(w))
+	if err = f(w); err == nil {
+		err = object.Shrunk()
+	}
+	return w.file.finish(err)
 }
 
 // plugins says where architectures come from, and warns of processes that somebody

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
@@ -98,6 +99,9 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 		f.reads(m.File, t.ModuleInfo(m).DebugFile)
 	}
 	s, err := t.Snapshot(cmd.Context(), engine.SnapshotOptions{Files: f.files, AnyFile: f.anyFile})
+	if err == nil {
+		err = object.Shrunk()
+	}
 	if err != nil {
 		return err
 	}

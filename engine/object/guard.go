@@ -3,9 +3,11 @@
 package object
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"sync"
 )
@@ -51,6 +53,27 @@ func liveAt(address uintptr) (path string, offset uint64, ok bool) {
 		return "", 0, false
 	}
 	return m.path, uint64(address - m.start()), true
+}
+
+// Shrunk says which of the files that are mapped have become shorter meanwhile. Guard tells
+// of pages that are gone, and cannot tell of the page in which a file ends now: behind that
+// end it reads as zeros, which look like data. The error wraps ErrFileShrank. A file that
+// nobody can find any more by its path is not looked at.
+func Shrunk() error {
+	live.RLock()
+	mappings := slices.Clone(live.mappings)
+	live.RUnlock()
+	var errs []error
+	for _, m := range mappings {
+		if m.isElsewhere {
+			continue
+		}
+		now, err := identify(m.path)
+		if err == nil && now.fileID == m.id.fileID && now.size < m.id.size {
+			errs = append(errs, fmt.Errorf("%s: %w: it has %d bytes of %d, and what was read of it may be wrong", m.path, ErrFileShrank, now.size, m.id.size))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // addressed is what the runtime panics with on a fault at a known address.

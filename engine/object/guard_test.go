@@ -35,6 +35,28 @@ func cut(t *testing.T, b []byte, size int64) *Mapping {
 	return m
 }
 
+// Behind the end of a file the rest of its last page reads as zeros, without a fault.
+func TestShrunkTellsOfZeros(t *testing.T) {
+	b := bytes.Repeat([]byte("x"), 8192)
+	m := cut(t, b, 4100)
+	err := Guard(func() error { sink = m.Data()[4200]; return nil })
+	if err != nil || sink != 0 {
+		t.Fatalf("byte 4200 is %d, %v; expected 0", sink, err)
+	}
+	wantError(t, Shrunk(), ErrFileShrank, m.Path()+": file shrank while it was mapped: it has 4100 bytes of 8192")
+	write(t, m.Path(), b)
+	if err := Shrunk(); err != nil {
+		t.Errorf("it is as long as it was, and Shrunk says %v", err)
+	}
+	if err := os.Remove(m.Path()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, m.Path(), []byte("another"))
+	if err := Shrunk(); err != nil {
+		t.Errorf("the path is another file's, and Shrunk says %v", err)
+	}
+}
+
 func TestGuardTurnsAShrunkFileIntoAnError(t *testing.T) {
 	m := cut(t, bytes.Repeat([]byte("x"), 1<<20), 4096)
 	tests := []struct {
