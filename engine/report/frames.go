@@ -154,12 +154,13 @@ func (c *CallFrames) RowText(r *cfi.Row) string {
 }
 
 // signed writes +0 too.
-func signed(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func signed(n int64) string { return string(appendSigned(nil, n)) }
+
+func appendSigned(b []byte, n int64) []byte {
 	if n >= 0 {
-		s = "+" + s
+		b = append(b, '+')
 	}
-	return s
+	return strconv.AppendInt(b, n, 10)
 }
 
 func hexExpr(b []byte) string { return ":" + hex.EncodeToString(b) }

@@ -3,10 +3,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ const tableColumns = 12
 // WriteRowsText writes the rows of every FDE as a table.
 func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	b := NewPrinter(w)
-	t := &rowTable{CallFrames: c, Printer: b, paint: newPaint(c.Color), columns: map[uint64]bool{}}
+	t := &rowTable{CallFrames: c, Printer: b, paint: newPaint(c.Color)}
 	var separator layout
 	err := c.rows(t.add, func(f *function) error {
 		head := fmt.Sprintf("%s+0x%x  0x%x to 0x%x", f.section, f.offset, f.start, f.end)
@@ -51,20 +52,29 @@ func (c *CallFrames) WriteRowsText(w io.Writer) error {
 	return b.Flush()
 }
 
-// A rowTable collects rows of one FDE and writes them below each other.
+// A rowTable collects rows of one FDE and writes them below each other. There are
+// many FDEs of few rows, so what it collects in is used again.
 type rowTable struct {
 	*CallFrames
 	*Printer
 	paint
-	rows      []*cfi.Row
-	columns   map[uint64]bool // that any row mentions
-	isStarted bool            // part of the FDE's rows is written
+	rows      []cfi.Row
+	columns   []uint64 // that any row mentions, sorted
+	isStarted bool     // part of the FDE's rows is written
+	cells     cells
+	line      []byte
 }
 
 func (t *rowTable) add(r *cfi.Row) error {
-	t.rows = append(t.rows, r.Clone())
-	for i := range r.Rules {
-		t.columns[r.Rules[i].Column] = true
+	n := len(t.rows)
+	t.rows = slices.Grow(t.rows, 1)[:n+1]
+	rules := append(t.rows[n].Rules[:0], r.Rules...)
+	t.rows[n] = *r
+	t.rows[n].Rules, t.rows[n].CallSite = rules, nil
+	for i := range rules {
+		if at, found := slices.BinarySearch(t.columns, rules[i].Column); !found {
+			t.columns = slices.Insert(t.columns, at, rules[i].Column)
+		}
 	}
 	if len(t.rows)*(2+len(t.columns)) >= tableCells {
 		return t.flush()
@@ -78,63 +88,108 @@ func (t *rowTable) flush() error {
 		return nil
 	}
 	columns, below := t.foldColumns()
-	line := []string{"address", "CFA"}
-	at := map[uint64]int{}
+	hasWindow := slices.ContainsFunc(t.rows, func(r cfi.Row) bool { return r.WindowSave })
+	c := &t.cells
+	c.begin(2 + len(columns))
+	c.add("address")
+	c.add("CFA")
 	for _, column := range columns {
-		at[column] = len(line)
-		line = append(line, t.Register(column))
+		c.add(t.Register(column))
 	}
-	window := len(line)
-	for _, r := range t.rows {
-		if r.WindowSave {
-			line = append(line, "window")
-			break
-		}
+	if hasWindow {
+		c.widen()
+		c.add("window")
 	}
 	// Expressions have a number in the table and stand below it.
-	numbers := map[string]int{}
+	var numbers map[string]int
 	number := func(expr []byte) string {
 		n, ok := numbers[string(expr)]
 		if !ok {
 			n = len(numbers) + 1
+			if numbers == nil {
+				numbers = map[string]int{}
+			}
 			numbers[string(expr)] = n
 			below = append(below, fmt.Sprintf("[%d] %s", n, t.Expression(expr)))
 		}
 		return fmt.Sprintf("[%d]", n)
 	}
-	cells := [][]string{line}
-	for _, r := range t.rows {
-		line := make([]string, len(line))
-		for i := range line {
-			line[i] = "-"
+	for i := range t.rows {
+		t.addRow(&t.rows[i], columns, number)
+		if hasWindow && t.rows[i].WindowSave {
+			c.add("saved")
+		} else if hasWindow {
+			c.add("-")
 		}
-		line[0] = fmt.Sprintf("0x%x", r.Start)
-		if cfa := t.cfa(&r.CFA, number); cfa != "" {
-			line[1] = cfa
-		}
-		for i := range r.Rules {
-			if j, ok := at[r.Rules[i].Column]; ok {
-				line[j] = t.rule(&r.Rules[i].Rule, number)
-			}
-		}
-		if r.WindowSave {
-			line[window] = "saved"
-		}
-		cells = append(cells, line)
 	}
-	t.align(cells)
+	t.align()
 	for _, s := range below {
 		t.printf("  %s\n", s)
 	}
-	t.rows, t.isStarted = t.rows[:0], true
-	clear(t.columns)
+	t.rows, t.columns, t.isStarted = t.rows[:0], t.columns[:0], true
 	return t.check()
+}
+
+// addRow adds the cells of a row. The columns, and its rules, are sorted.
+func (t *rowTable) addRow(r *cfi.Row, columns []uint64, number func([]byte) string) {
+	c := &t.cells
+	c.text = strconv.AppendUint(append(c.text, "0x"...), r.Start, 16)
+	c.end()
+	c.add(cmp.Or(t.cfa(&r.CFA, number), "-"))
+	rules := r.Rules
+	for _, column := range columns {
+		for len(rules) > 0 && rules[0].Column < column {
+			rules = rules[1:]
+		}
+		switch {
+		case len(rules) == 0 || rules[0].Column != column:
+			c.add("-")
+		case rules[0].Rule.Kind == cfi.Offset: // nearly all
+			c.text = append(c.text, "cfa"...)
+			c.text = appendSigned(c.text, rules[0].Rule.Offset)
+			c.end()
+		default:
+			c.add(t.rule(&rules[0].Rule, number))
+		}
+	}
+}
+
+// cells are those of a table, line by line.
+type cells struct {
+	text   []byte
+	ends   []int // of each cell in text
+	widths []int // of each column, in characters
+}
+
+// begin begins a table with so many columns.
+func (c *cells) begin(columns int) {
+	c.text, c.ends = c.text[:0], c.ends[:0]
+	c.widths = append(c.widths[:0], make([]int, columns)...)
+}
+
+// widen adds a column while the first line is added.
+func (c *cells) widen() { c.widths = append(c.widths, 0) }
+
+func (c *cells) add(text string) {
+	c.text = append(c.text, text...)
+	c.end()
+}
+
+// end ends a cell behind what text has.
+func (c *cells) end() {
+	start := 0
+	if n := len(c.ends); n > 0 {
+		start = c.ends[n-1]
+	}
+	column := len(c.ends) % len(c.widths)
+	c.widths[column] = max(c.widths[column], utf8.RuneCount(c.text[start:]))
+	c.ends = append(c.ends, len(c.text))
 }
 
 // foldColumns returns the columns of the table, and the lines below it that stand
 // for those that a wide table leaves out.
 func (t *rowTable) foldColumns() (columns []uint64, below []string) {
-	columns = slices.Sorted(maps.Keys(t.columns))
+	columns = slices.Clone(t.columns)
 	if len(columns) <= tableColumns {
 		return columns, nil
 	}
@@ -151,30 +206,28 @@ func (t *rowTable) foldColumns() (columns []uint64, below []string) {
 	return slices.DeleteFunc(columns, func(column uint64) bool { return folded[column] }), below
 }
 
-// align writes cells in columns, the first line faint.
-func (t *rowTable) align(cells [][]string) {
-	widths := make([]int, len(cells[0]))
-	for _, line := range cells {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+// align writes the cells in columns, the first line faint.
+func (t *rowTable) align() {
+	c := &t.cells
+	start, last := 0, len(c.widths)-1
+	for n, end := range c.ends {
+		column := n % len(c.widths)
+		if column == 0 {
+			t.line = t.line[:0]
 		}
-	}
-	var text []byte
-	for n, line := range cells {
-		text = text[:0]
-		for i, cell := range line {
-			text = append(text, cell...)
-			if i == len(line)-1 {
-				break
-			}
-			for range widths[i] - utf8.RuneCountInString(cell) + 2 {
-				text = append(text, ' ')
+		t.line = append(t.line, c.text[start:end]...)
+		if column < last {
+			for range c.widths[column] - utf8.RuneCount(c.text[start:end]) + 2 {
+				t.line = append(t.line, ' ')
 			}
 		}
-		if n == 0 {
-			t.printf("  %s\n", t.faint(string(text)))
-		} else {
-			t.printf("  %s\n", text)
+		start = end
+		switch {
+		case column < last:
+		case n == last:
+			t.printf("  %s\n", t.faint(string(t.line)))
+		default:
+			t.printLine("  ", t.line)
 		}
 	}
 }
@@ -184,8 +237,8 @@ func (t *rowTable) always(columns []uint64, kind cfi.RuleKind) []uint64 {
 	var list []uint64
 	for _, column := range columns {
 		every := true
-		for _, r := range t.rows {
-			rule, ok := r.Rule(column)
+		for i := range t.rows {
+			rule, ok := t.rows[i].Rule(column)
 			if every = ok && rule.Kind == kind; !every {
 				break
 			}

@@ -65,6 +65,18 @@ func (p *Printer) Printf(format layout, args ...any) {
 // printf is Printf by a name that the reports' own types do not export.
 func (p *Printer) printf(format layout, args ...any) { p.Printf(format, args...) }
 
+// printLine writes a line as printf("%s\n", text) does, with something before it, where
+// there are so many lines that formatting them takes most of the time.
+func (p *Printer) printLine(before layout, text []byte) {
+	if p.b == nil || !escape.IsPlain(text) {
+		p.printf(before+"%s\n", text)
+		return
+	}
+	p.b.WriteString(string(before)) // an error stays in it
+	p.b.Write(text)
+	p.b.WriteByte('\n')
+}
+
 // Flush writes what was not written yet. The error is the first one of all writes.
 func (p *Printer) Flush() error {
 	if p.b == nil {
