@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"io"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/report/look"
 )
@@ -89,7 +90,8 @@ var (
 	//go:embed page.js
 	script string
 
-	parts = template.Must(template.New("page").Parse(layout))
+	// parts is parsed where a page is written, not at the start of every command.
+	parts = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
 )
 
 // Sources are the script and the style of every page, for the policy of one that shows
@@ -99,7 +101,7 @@ func Sources() (code, styled string) { return look.Script + script, look.Style +
 // Write writes a page.
 func Write(w io.Writer, p *Page) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	err := parts.ExecuteTemplate(b, "head", struct {
+	err := parts().ExecuteTemplate(b, "head", struct {
 		*Page
 		Policy string
 		Style  template.CSS
@@ -122,7 +124,7 @@ func Write(w io.Writer, p *Page) error {
 	for _, part := range []string{`<script type="application/json" id="data">`, string(text), "</script>\n"} {
 		_, _ = b.WriteString(part) // Flush has the error
 	}
-	if err := parts.ExecuteTemplate(b, "end", struct{ Script template.JS }{template.JS(look.Script + script)}); err != nil { //nolint:gosec // it is ours
+	if err := parts().ExecuteTemplate(b, "end", struct{ Script template.JS }{template.JS(look.Script + script)}); err != nil { //nolint:gosec // it is ours
 		return err
 	}
 	return b.Flush()

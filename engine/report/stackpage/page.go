@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/report/look"
 )
@@ -178,7 +179,8 @@ var (
 	//go:embed page.js
 	script string
 
-	parts = template.Must(template.New("page").Parse(layout))
+	// parts is parsed where a page is written, not at the start of every command.
+	parts = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
 )
 
 // Sources are the script and the style of every page, for the policy of one that shows
@@ -222,6 +224,6 @@ func (p *Writer) Close(end *End) error {
 
 func (p *Writer) execute(name string, data any) {
 	if p.err == nil {
-		p.err = parts.ExecuteTemplate(p.b, name, data)
+		p.err = parts().ExecuteTemplate(p.b, name, data)
 	}
 }

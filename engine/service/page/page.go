@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/report/flamepage"
 	"github.com/unwindd/unwindd/engine/report/look"
@@ -31,7 +32,8 @@ var (
 	//go:embed page.js
 	script string
 
-	whole = template.Must(template.New("page").Parse(layout))
+	// whole is parsed where a page is written, not at the start of every command.
+	whole = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(layout)) })
 )
 
 // shown are the scripts and the styles of reports.
@@ -70,7 +72,7 @@ func ReportPolicy() string {
 // Write writes the page.
 func Write(w io.Writer, a About) error {
 	var b bytes.Buffer
-	err := whole.Execute(&b, struct {
+	err := whole().Execute(&b, struct {
 		About
 		Style  template.CSS
 		Script template.JS
