@@ -72,9 +72,9 @@ func (p *Printer) printLine(before layout, text []byte) {
 		p.printf(before+"%s\n", text)
 		return
 	}
-	p.b.WriteString(string(before)) // an error stays in it
-	p.b.Write(text)
-	p.b.WriteByte('\n')
+	_, _ = p.b.WriteString(string(before)) // an error stays in it
+	_, _ = p.b.Write(text)
+	_ = p.b.WriteByte('\n')
 }
 
 // Flush writes what was not written yet. The error is the first one of all writes.
