@@ -5,12 +5,12 @@
 // Two submitters ask for jobs of every kind, half of them twice. Meanwhile workers and the
 // queue's server are killed, a worker is cut off for longer than it takes to be taken for
 // dead, and the server's disk is full. In the end every job has one result, which is what the
-// command writes, and nothing is left. Then it is the same with servers of NATS, and with a
-// cluster of three, which loses one.
+// command writes, and nothing is left. Then it is the same with servers of NATS, with processes
+// whose clocks jump, and with a cluster of three, which loses one.
 //
 // Beside that it measures how fast one, two and four workers are, and what the queue costs.
 //
-//	go run ./fleet [-jobs N] [-cuts N] [-others N] [-cluster N] [-rates N] [-kill DURATION] [-seed N] [-keep DIR]
+//	go run ./fleet [-jobs N] [-cuts N] [-others N] [-clocks N] [-cluster N] [-rates N] [-kill DURATION] [-seed N] [-keep DIR]
 package main
 
 import (
@@ -29,6 +29,7 @@ var (
 	jobs    = flag.Int("jobs", 10_000, "have `N` jobs done while processes die; 0: not at all")
 	cuts    = flag.Int("cuts", 4, "cut a worker off `N` times meanwhile")
 	others  = flag.Int("others", 1_000, "have `N` jobs done by each nats-server meanwhile: Debian's, and that of this module; 0: not at all")
+	clocks  = flag.Int("clocks", 1_000, "have `N` jobs done by processes whose wall clocks jump; 0: not at all")
 	cluster = flag.Int("cluster", 1_000, "have `N` jobs done by a cluster that loses a server; 0: not at all")
 	rates   = flag.Int("rates", 2_000, "measure with `N` jobs how fast workers are; 0: not at all")
 	every   = flag.Duration("kill", 3*time.Second, "kill a worker this often, and the server a quarter as often")
@@ -37,6 +38,10 @@ var (
 )
 
 func main() {
+	if os.Getenv(clockedVariable) != "" {
+		fmt.Fprintln(os.Stderr, "fleet:", becomeClocked(os.Args[1:]))
+		os.Exit(1)
+	}
 	flag.Parse()
 	if *seed == 0 {
 		*seed = rand.Uint64()
@@ -80,6 +85,9 @@ func runApart(dir string) error {
 	}
 	if *others > 0 {
 		failed = append(failed, m.tormentOthers(*others))
+	}
+	if *clocks > 0 {
+		failed = append(failed, m.tormentClocks(*clocks))
 	}
 	if *cluster > 0 {
 		failed = append(failed, m.loseServers(*cluster))

@@ -40,6 +40,7 @@ type kind struct {
 // A material is what jobs are made of.
 type material struct {
 	unwindd, dir string
+	isClocked    bool   // its processes have wall clocks that jump
 	crash        []byte // the executable
 	crashID      []byte // its build ID
 	kinds        []*kind

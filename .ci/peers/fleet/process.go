@@ -23,6 +23,8 @@ type process struct {
 	dir  string // that everything of it is in; its log is beside it
 	says string // begins the line by which it says that it is ready; "": it says nothing
 
+	// isClocked says that it has a wall clock of its own, which jumps.
+	isClocked bool
 	// anyStatus says that its exit status after SIGTERM says nothing.
 	anyStatus bool
 
@@ -48,10 +50,19 @@ func (p *process) start() error {
 	}
 	defer log.Close()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	var clocked *os.File
+	if p.isClocked {
+		if cmd, clocked, err = clockedCommand(p.argv); err != nil {
+			return err
+		}
+	}
 	cmd.Stderr = log
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + filepath.Join(p.dir, "tmp"), "XDG_RUNTIME_DIR=" + filepath.Join(p.dir, "r"),
 		"XDG_CACHE_HOME=" + filepath.Join(p.dir, "cache"), "XDG_STATE_HOME=" + filepath.Join(p.dir, "state"),
+	}
+	if p.isClocked {
+		cmd.Env = append(cmd.Env, clockedVariable+"=1")
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
@@ -60,6 +71,11 @@ func (p *process) start() error {
 	}
 	if err != nil {
 		return err
+	}
+	if p.isClocked {
+		_ = cmd.ExtraFiles[0].Close()
+		c := &clock{jumps: &clockJumps, asked: &clockQuestions}
+		go func() { _ = c.serve(clocked) }() // without it the process does not go on
 	}
 	ended, ready := make(chan struct{}), make(chan struct{})
 	p.mu.Lock()

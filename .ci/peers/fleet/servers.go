@@ -42,7 +42,7 @@ func (s *embeddedServer) prepare(dir string, n int) (p *process, err error) {
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	return &process{dir: dir, says: "holding the queue ", argv: []string{
+	return &process{dir: dir, isClocked: s.m.isClocked, says: "holding the queue ", argv: []string{
 		s.m.unwindd, "worker", "--workers", "0", "--queue-listen", s.address(), "--state", filepath.Join(dir, "queue"), "--queue-size", fmt.Sprint(queueSize(n)),
 	}}, nil
 }

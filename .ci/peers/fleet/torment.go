@@ -131,7 +131,7 @@ func secretOf(text string) string {
 
 // worker is one that does one job at a time.
 func (m *material) worker(dir, url string) *process {
-	return &process{dir: dir, says: "working for ", argv: []string{
+	return &process{dir: dir, isClocked: m.isClocked, says: "working for ", argv: []string{
 		m.unwindd, "worker", "--queue", url, "--workers", "1", "--state", filepath.Join(dir, "state"), "--log-level", "warn",
 	}}
 }
