@@ -139,23 +139,23 @@ func IsPlainName(name string) bool {
 // has it: of a supplementary file, for one, which no object is at hand for. It does not
 // look on this machine.
 func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
-	file, tried := f.fetch(RemoteDebuginfo, buildID, "", "")
-	if file == "" {
-		return nil, tried
-	}
-	s := search{store: f.Store, want: buildID, tried: tried}
-	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x.debug", buildID))), s.tried
+	return f.fetchID(RemoteDebuginfo, buildID, ".debug")
 }
 
 // FetchExecutable opens the code that has a build ID, as the Remote has it. It does not look on
 // this machine.
 func (f *Finder) FetchExecutable(buildID []byte) (*Object, []Attempt) {
-	file, tried := f.fetch(RemoteExecutable, buildID, "", "")
+	return f.fetchID(RemoteExecutable, buildID, "")
+}
+
+// fetchID opens the Remote's file of a build ID, which is called by that and a suffix.
+func (f *Finder) fetchID(kind RemoteKind, buildID []byte, suffix string) (*Object, []Attempt) {
+	file, tried := f.fetch(kind, buildID, "", "")
 	if file == "" {
 		return nil, tried
 	}
 	s := search{store: f.Store, want: buildID, tried: tried}
-	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x", buildID))), s.tried
+	return s.tryAny(f.placeAs(file, fmt.Sprintf("%x%s", buildID, suffix))), s.tried
 }
 
 // FetchSource asks the Remote for a source file of the code object with a build ID, by

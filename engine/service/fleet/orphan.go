@@ -5,7 +5,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -62,7 +61,7 @@ func (q *Queue) removeUpTo(ctx context.Context, priority string, jobs jetstream.
 		if err != nil || m.Sequence > last {
 			return err
 		}
-		id := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+		id := idOf(m.Subject)
 		has, err := q.hasResult(ctx, id)
 		if err != nil {
 			return err

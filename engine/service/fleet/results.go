@@ -93,6 +93,9 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 	return true, nil
 }
 
+// idOf is the ID of the job that a subject is about.
+func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
 // IsID says that a text may be a job's ID.
 func IsID(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""

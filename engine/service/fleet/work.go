@@ -174,7 +174,7 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
 	t := &try{worker: w, message: m, begun: time.Now().UTC()}
-	t.id = m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	t.id = idOf(m.Subject)
 	t.unread = t.read()
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
