@@ -267,14 +267,20 @@ func (f *submitFlags) sendFilesOf(ctx context.Context, q *fleet.Queue, m *code.M
 	if m.Object == nil || len(m.BuildID) < objects.MinID || len(m.BuildID) > objects.MaxID || m.File == "" {
 		return nil
 	}
-	if err := f.sendObject(ctx, q, m.BuildID, objects.Executable, m.Object); err != nil {
+	return f.sendCode(ctx, q, m.BuildID, m.Object, m.Code.FindDebug)
+}
+
+// sendCode sends a code object, and its debug information.
+func (f *submitFlags) sendCode(ctx context.Context, q *fleet.Queue, id []byte, o *object.Object, findDebug func() object.Found) error {
+	if err := f.sendObject(ctx, q, id, objects.Executable, o); err != nil {
 		return err
 	}
-	if found := m.Code.FindDebug(); found.Object != nil {
-		defer found.Object.Close()
-		return f.sendObject(ctx, q, m.BuildID, objects.DebugInfo, found.Object)
+	debug := findDebug()
+	if debug.Object == nil {
+		return nil
 	}
-	return nil
+	defer debug.Object.Close()
+	return f.sendObject(ctx, q, id, objects.DebugInfo, debug.Object)
 }
 
 func (f *submitFlags) sendObject(ctx context.Context, q *fleet.Queue, id []byte, kind string, o *object.Object) error {

@@ -47,6 +47,7 @@ func isPlainRecording(in io.ReaderAt) bool {
 // sendRecorded sends the files of code, and their debug information, that processes with samples
 // had mapped, as far as the recording has their build IDs.
 func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
+	var err error
 	mapped, _ := mappedCode(path) // the result says what is wrong with it
 	finder := e.Finder(path)
 	for _, m := range mapped {
@@ -54,27 +55,14 @@ func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engin
 		if found.Object == nil {
 			continue
 		}
-		err := f.sendCode(ctx, q, &finder, m.BuildID, found)
+		if found.Checked { // else it may be another one
+			err = f.sendCode(ctx, q, m.BuildID, found.Object, func() object.Found { return finder.FindDebug(found.Object) })
+		}
 		if err := errors.Join(err, found.Object.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (f *submitFlags) sendCode(ctx context.Context, q *fleet.Queue, finder *object.Finder, id []byte, found object.Found) error {
-	if !found.Checked {
-		return nil // it may be another one
-	}
-	if err := f.sendObject(ctx, q, id, objects.Executable, found.Object); err != nil {
-		return err
-	}
-	debug := finder.FindDebug(found.Object)
-	if debug.Object == nil {
-		return nil
-	}
-	defer debug.Object.Close()
-	return f.sendObject(ctx, q, id, objects.DebugInfo, debug.Object)
 }
 
 // mappedCode are the mappings with code of the processes that have samples, one for each file.
