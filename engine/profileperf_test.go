@@ -200,15 +200,24 @@ func (c *codeChecker) isChild(s *ProfileSample) bool {
 	return c.profile.Threads[s.Thread].PID != c.profile.Threads[c.profile.Samples[0].Thread].PID
 }
 
-// isLeaving says whether a sample was taken in an epilogue: at an instruction that returns, or
-// pops a register that functions preserve.
+// isLeaving says whether a sample was taken in an epilogue: at an instruction that returns,
+// pops a register that functions preserve, or jumps to another function after such a pop.
 func (c *codeChecker) isLeaving(d *perfDifference) bool {
 	top := &c.profile.Frames[d.frames[0]]
 	if d.same == 0 || len(d.theirs) > 0 || top.Module < 0 || top.Kernel {
 		return false
 	}
-	inst, err := x86asm.Decode(c.file(c.profile.Modules[top.Module].Path).from(top.ModuleOffset), 64)
-	return err == nil && (inst.Op == x86asm.RET || inst.Op == x86asm.POP)
+	file := c.file(c.profile.Modules[top.Module].Path)
+	inst, err := x86asm.Decode(file.from(top.ModuleOffset), 64)
+	if err != nil {
+		return false
+	}
+	if inst.Op == x86asm.JMP {
+		// PUSH and POP of registers are 0x50 to 0x5f, the upper half of them POP.
+		before := file.from(top.ModuleOffset - 1)
+		return len(before) > 0 && before[0]&0xf8 == 0x58
+	}
+	return inst.Op == x86asm.RET || inst.Op == x86asm.POP
 }
 
 // explained says whether all frames of ours that perf does not have follow a call

@@ -254,6 +254,7 @@ func TestFleetRefuses(t *testing.T) {
 
 // TestDocumentedFleet runs the commands of docs/fleet.md, in their order, with one worker.
 func TestDocumentedFleet(t *testing.T) {
+	oracle.Tools(t, "curl")
 	text, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func BenchmarkJobs(b *testing.B) {
 func benchmarkJobs(b *testing.B, size, atATime int) {
 	dir := b.TempDir()
 	embedded(b, dir)
-	q, err := Connect(b.Context(), Options{URL: ReadAddress(dir), Keep: Keep{Bytes: 6 << 30}})
+	q, err := Connect(b.Context(), Options{URL: ReadAddress(dir), Keep: Keep{Bytes: 3 << 30}})
 	if err != nil {
 		b.Fatal(err)
 	}
