@@ -201,6 +201,7 @@ func oddCore(t *testing.T) string {
 }
 
 func TestPluginsThatMisbehave(t *testing.T) {
+	long(t)
 	core := oddCore(t)
 	for _, c := range []struct {
 		mode   string
@@ -220,9 +221,6 @@ func TestPluginsThatMisbehave(t *testing.T) {
 		{"mute", "none", []string{"mute"}},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
-			if c.mode == "hang" {
-				long(t)
-			}
 			t.Parallel()
 			dir := t.TempDir()
 			oddPlugin(t, dir, c.mode)

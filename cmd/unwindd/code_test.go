@@ -205,7 +205,7 @@ func TestWrongCodeFlags(t *testing.T) {
 // TestCodeOfManyStacks: the code of more stacks than are asked for together.
 func TestCodeOfManyStacks(t *testing.T) {
 	long(t)
-	const threads, count = 2500, 60
+	const threads, count = 1000, 60
 	type member map[string]any
 	var list []member
 	for i := range threads {

@@ -92,6 +92,9 @@ func TestStackEqualsGDB(t *testing.T) {
 			if c.mode != "segv" || c.threads != "8" {
 				long(t)
 			}
+			if c.mode == "cxx" || c.mode == "wait" && c.subject != "gosubject" {
+				proof(t)
+			}
 			exe := build(t, c.subject)
 			args := strings.Fields(c.mode + " " + c.threads)
 			var core string

@@ -264,8 +264,8 @@ func TestGoroutinesEqualDelves(t *testing.T) {
 	long(t)
 	exe := buildGoroutines(t, "goroutines", "local")
 	delve := oracle.Delve(t)
-	core := crashCore(t, exe, "abort", "10000")
-	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 10_030)
+	core := crashCore(t, exe, "abort", "3000")
+	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 3_030)
 }
 
 // delveClasses count where Delve is known to be wrong.

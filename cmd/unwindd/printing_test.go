@@ -143,6 +143,7 @@ func (c *checked) pastThePrinter(f *ast.File) (wrong []string) {
 // report.Printer, which escapes it. The files named here write what is no text for
 // people: JSON, which is encoded, the formats of other tools, and bytes.
 func TestTextIsPrintedByThePrinterAlone(t *testing.T) {
+	long(t)
 	for path, others := range map[string]map[string]string{
 		"engine/report": {
 			"printer.go": "the printer", "jsonlist.go": "JSON", "profilejson.go": "JSON", "speedscope.go": "JSON", "stackjson.go": "JSON",

@@ -148,10 +148,10 @@ func TestInstructionsHaveTheSamplesThatPerfCounts(t *testing.T) {
 		comparePerf(t, wordsRecording, "cpu-clock", 3, "--symfs", filepath.Dir(filepath.Dir(symfs)))
 	})
 	for _, name := range []string{"deepcpp", "rustwork"} {
-		if name != "deepcpp" && testing.Short() {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
+			if name != "deepcpp" {
+				proof(t)
+			}
 			comparePerf(t, recorded.Recording(t, name, recorded.Samples()), "cpu-clock", 3)
 		})
 	}

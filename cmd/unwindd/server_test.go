@@ -46,6 +46,7 @@ func firstDifference(got, want string) string {
 
 // TestServerEqualsLocal asks a server about targets of every form, in every form of output.
 func TestServerEqualsLocal(t *testing.T) {
+	long(t)
 	s := serve(t)
 	examples := filepath.Join("..", "..", "examples")
 	targets := []string{

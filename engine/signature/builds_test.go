@@ -123,6 +123,9 @@ func TestBuildsHaveOneSignature(t *testing.T) {
 			if testing.Short() && i > 1 {
 				break
 			}
+			if os.Getenv("UNWINDD_PROOF") == "" && i%2 == 1 && c.otherwise[b.name] == "" {
+				continue // one of many
+			}
 			t.Run(c.kind+"/"+b.name, func(t *testing.T) {
 				one := signatureOf(t, e, crashCore(t, c.program, b, c.kind))
 				got, want := strings.Join(one.Frames, " | "), c.want
