@@ -7,7 +7,11 @@ package damage
 import (
 	"bytes"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 )
+
+var digits = regexp.MustCompile("[0-9]+|[0-9a-f]{4,}")
 
 // most bounds how often a file is damaged, head is where half of that happens: headers are
 // where most is decided.
@@ -31,6 +35,63 @@ func Of(random *rand.Rand, content []byte) []byte {
 		b = once(random, b, at)
 	}
 	return b
+}
+
+// With is a damaged copy of a file's content: as Of makes it, or damaged where it hurts, by what
+// the format is. Lengths, counts and offsets of headers are set to what they had better not be;
+// records and sections are repeated, swapped and removed; pieces and members come from another
+// file; of an archive the members are damaged, and it is packed again; numbers of a text get
+// larger, and its brackets deeper.
+func With(random *rand.Rand, content, other []byte) []byte {
+	if len(content) == 0 || random.IntN(4) == 0 {
+		return Of(random, content)
+	}
+	b := bytes.Clone(content)
+	if bytes.HasPrefix(b, []byte("PK\x03\x04")) && random.IntN(3) > 0 {
+		if packed := damageMembers(random, b, other); packed != nil {
+			return packed
+		}
+	}
+	known := fieldsOf(b)
+	for range 1 + random.IntN(4) {
+		switch n := random.IntN(10); {
+		case len(b) == 0:
+			return b
+		case isText(b) && n < 6:
+			b = damageText(random, b)
+		case n < 6:
+			if f := aField(random, b, known); f.at+f.size <= len(b) {
+				f.put(b, edge(random, f.get(b), f.size, len(b)))
+			}
+		case n < 8:
+			b = damageRecords(random, b, other)
+		case n == 8 && len(other) > 0:
+			from := random.IntN(len(other))
+			copy(b[random.IntN(len(b)):], other[from:from+1+random.IntN(min(4096, len(other)-from))])
+		default:
+			b = once(random, b, random.IntN(len(b)))
+		}
+	}
+	return b
+}
+
+// damageText changes a number, a name or the nesting of a text.
+func damageText(random *rand.Rand, b []byte) []byte {
+	at := random.IntN(len(b))
+	switch random.IntN(4) {
+	case 0: // a word is longer
+		return slices.Insert(b, at, bytes.Repeat([]byte{b[at]}, 1<<random.IntN(16))...)
+	case 1: // deeper
+		open := []string{"[", "{", "(", "!{", "<", `{"a":`, "-", "\\", "*"}
+		return slices.Insert(b, at, bytes.Repeat([]byte(open[random.IntN(len(open))]), 1<<random.IntN(16))...)
+	}
+	numbers := digits.FindAllIndex(b[at:min(len(b), at+1<<16)], 50)
+	if len(numbers) == 0 {
+		return once(random, b, at)
+	}
+	n := numbers[random.IntN(len(numbers))]
+	edges := []string{"0", "-1", "1", "ffffffffffffffff", "18446744073709551615", "18446744073709551616", "9223372036854775807", "-9223372036854775808", "4294967295", "2147483648", "65536", "1e999", "0x", ""}
+	return slices.Replace(b, at+n[0], at+n[1], []byte(edges[random.IntN(len(edges))])...)
 }
 
 // once damages a file at one place, in its own memory where that is enough.

@@ -1,71 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutations runs unwindd on damaged files: bytes changed, cut, moved and
-// repeated. Whatever a file says, the command ends by itself, in bounded time and
+// Command mutations runs unwindd on damaged files of every kind that it reads: bytes changed,
+// cut, moved and repeated; lengths, counts and offsets at their limits; sections and records
+// swapped between files. Whatever a file says, the command ends by itself, in bounded time and
 // memory, with an exit status of its own.
 //
-//	go run ./mutations [-runs N] [-seed N] [-seconds N] [-megabytes N]
+//	go run ./mutations [-runs N] [-seed N] [-first N] [-processes N] [-kind NAME] [-into FILE] [-made DIR] [-dumps DIR] [-seconds N] [-megabytes N]
 //
-// It prints how the runs ended, the longest and the largest, and keeps the files of
-// those that failed in the folder that it names.
+// It prints how the runs of each kind ended, the longest and the largest, and keeps the files
+// of those that failed in the folder that it names. -into adds what is counted to what the
+// file has of runs before, so that many runs are done in parts, each with another -seed.
+// make.sh says what it needs.
 package main
 
 import (
-	"bytes"
-	"errors"
+	_ "embed"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
-	"time"
-
-	"github.com/unwindd/unwindd/internal/damage"
 )
 
 var (
 	runs      = flag.Int("runs", 20000, "how many files are damaged")
+	first     = flag.Int("first", 0, "number of the first run: with -runs 1 one run again")
 	seed      = flag.Uint64("seed", 1, "of the damage")
-	seconds   = flag.Int("seconds", 20, "that a run may take")
+	processes = flag.Int("processes", 2, "that run at a time")
+	only      = flag.String("kind", "", "only kinds whose names have this in them")
+	into      = flag.String("into", "", "add the table to the one in this file")
+	dumps     = flag.String("dumps", "", "damage the minidumps below this folder, too")
+	seconds   = flag.Uint64("seconds", 20, "of a processor, that a run may take")
 	megabytes = flag.Int64("megabytes", 1024, "of memory that a run may take")
+	madeIn    = flag.String("made", "", "make the files that are damaged in this folder, or take them if it is there")
+	command   = flag.String("unwindd", "", "the executable; the default is one that is built")
 )
 
-// A kind is the files that a command reads; FILE stands for the damaged one.
-type kind struct {
-	patterns []string
-	commands []string
-}
-
-// The paths are below the repository, and below the folder shared beside it.
-var kinds = []kind{
-	{[]string{"examples/crash/server.core"}, []string{"stack FILE", "stack FILE --format json", "dump notes FILE", "snapshot FILE -o /dev/null"}},
-	{[]string{"examples/*/*.snapshot"}, []string{"stack --lanes FILE", "stack --registers --format json FILE"}},
-	{[]string{"examples/profile/perf.data", "examples/gpu-profile/cpu.data"}, []string{"profile FILE", "profile --format json FILE"}},
-	{[]string{"examples/crash/server", "examples/profile/words", "../shared/corpus/amdgpu/*/*.co", "../shared/corpus/visa/*/*.elf", "../shared/corpus/visa/zebin/*"},
-		[]string{"dump cfi FILE", "dump rows FILE", "dump expr FILE", "dump notes FILE", "symbolize --obj FILE 0x401100 0x1700 0x40"}},
-	{[]string{"../shared/corpus/visa/*/*.dbg"}, []string{"dump visa FILE"}},
-	{[]string{"../shared/corpus/spirv/*.spv"}, []string{"dump spirv FILE", "symbolize --obj FILE %20 0x100"}},
-	{[]string{"../shared/corpus/llvmir/*.ll", "../shared/found/llvmir/*.ll"}, []string{"dump llvmir FILE", "symbolize --obj FILE foo+3"}},
-}
-
-// An input is a file's content with the commands that read it.
-type input struct {
-	path     string
-	content  []byte
-	commands []string
-}
-
-// A result is how one run ended.
-type result struct {
-	name, problem string
-	status        int
-	took          time.Duration
-	memory        int64 // bytes
-}
+//go:embed make.sh
+var makeScript string
 
 func main() {
 	flag.Parse()
@@ -76,128 +50,111 @@ func main() {
 }
 
 func run() error {
-	root := filepath.Join("..", "..")
 	dir, err := os.MkdirTemp("", "mutations-")
 	if err != nil {
 		return err
 	}
-	unwindd := filepath.Join(dir, "unwindd")
-	if out, err := exec.Command("go", "build", "-C", root, "-o", unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
-		return fmt.Errorf("building unwindd: %w\n%s", err, out)
-	}
-	inputs, err := readInputs(root)
+	r, err := newRunner(dir)
 	if err != nil {
 		return err
 	}
-	numbers := make(chan int)
-	results := make(chan result)
+	numbers, results := make(chan int), make(chan result)
 	var workers sync.WaitGroup
-	for range 2 {
+	for range *processes {
 		workers.Go(func() {
 			for n := range numbers {
-				results <- once(unwindd, dir, inputs, n)
+				results <- r.once(n)
 			}
 		})
 	}
 	go func() {
 		for n := range *runs {
-			numbers <- n
+			numbers <- *first + n
 		}
 		close(numbers)
 		workers.Wait()
 		close(results)
 	}()
-	failed := summarize(results)
+	t, err := loadTable(*into)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for one := range results {
+		t.add(one)
+		if one.problem != "" {
+			failed++
+			fmt.Printf("%s: %s\n", one.name, one.problem)
+		}
+	}
+	if err := t.save(*into); err != nil {
+		return err
+	}
+	t.print(os.Stdout)
 	if failed == 0 {
 		return os.RemoveAll(dir)
 	}
 	return fmt.Errorf("%d runs failed, their files are in %s", failed, dir)
 }
 
-func readInputs(root string) (inputs []input, err error) {
+// newRunner builds the command, and makes and reads the files that are damaged.
+func newRunner(dir string) (*runner, error) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{unwindd: *command, dir: dir, places: places{root, filepath.Join(dir, "made"), filepath.Join(dir, "empty")}}
+	if err := os.Mkdir(r.places.empty, 0o700); err != nil {
+		return nil, err
+	}
+	if r.unwindd == "" {
+		r.unwindd = filepath.Join(dir, "unwindd")
+		if out, err := exec.Command("go", "build", "-C", root, "-o", r.unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("building unwindd: %w\n%s", err, out)
+		}
+	}
+	if err := r.makeFiles(); err != nil {
+		return nil, err
+	}
+	if *dumps != "" {
+		kinds = append(kinds, kind{"more minidumps", 4, []string{*dumps + "/*.dmp", *dumps + "/*/*.dmp"}, stackCommands})
+	}
 	for _, k := range kinds {
-		for _, pattern := range k.patterns {
-			paths, err := filepath.Glob(filepath.Join(root, pattern))
-			if err != nil || len(paths) == 0 {
-				return nil, fmt.Errorf("%s: no such files (%v)", pattern, err)
-			}
-			for _, path := range paths {
-				content, err := os.ReadFile(path)
-				if err != nil {
-					return nil, err
-				}
-				inputs = append(inputs, input{path, content, k.commands})
-			}
+		if !strings.Contains(k.name, *only) {
+			continue
+		}
+		inputs, err := readInputs(r.places, k)
+		if err != nil {
+			return nil, err
+		}
+		for range k.often {
+			r.kinds = append(r.kinds, loaded{k.name, inputs})
 		}
 	}
-	return inputs, nil
+	if len(r.kinds) == 0 {
+		return nil, fmt.Errorf("no kind has %q in its name", *only)
+	}
+	return r, nil
 }
 
-// summarize prints what the results are, and returns how many are failures.
-func summarize(results <-chan result) (failed int) {
-	statuses := map[int]int{}
-	var slowest, largest result
-	for r := range results {
-		statuses[r.status]++
-		if r.took > slowest.took {
-			slowest = r
+// makeFiles makes what is damaged, unless it was made before.
+func (r *runner) makeFiles() (err error) {
+	if *madeIn != "" {
+		if r.places.made, err = filepath.Abs(*madeIn); err != nil {
+			return err
 		}
-		if r.memory > largest.memory {
-			largest = r
-		}
-		if r.problem != "" {
-			failed++
-			fmt.Printf("%s: %s\n", r.name, r.problem)
+		if _, err := os.Stat(r.places.made); err == nil {
+			return nil
 		}
 	}
-	fmt.Printf("exit statuses %v, %d failures\nslowest: %.2f s, %s\nlargest: %d MB, %s\n",
-		statuses, failed, slowest.took.Seconds(), slowest.name, largest.memory>>20, largest.name)
-	return failed
-}
-
-// once runs the command on one damaged file.
-func once(unwindd, dir string, inputs []input, n int) result {
-	random := rand.New(rand.NewPCG(*seed, uint64(n)))
-	in := &inputs[random.IntN(len(inputs))]
-	command := in.commands[random.IntN(len(in.commands))]
-	path := filepath.Join(dir, fmt.Sprintf("%d-%s", n, filepath.Base(in.path)))
-	r := result{name: fmt.Sprintf("run %d, %s, %s", n, in.path, command)}
-	if err := os.WriteFile(path, damage.Of(random, in.content), 0o600); err != nil {
-		r.problem = err.Error()
-		return r
+	if err := os.Mkdir(r.places.made, 0o700); err != nil {
+		return err
 	}
-	args := append([]string{"--in-process"}, strings.Fields(strings.ReplaceAll(command, "FILE", path))...)
-	cmd := exec.Command(unwindd, args...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		r.problem = err.Error()
-		return r
+	made := exec.Command("bash", "-c", makeScript, "make.sh", r.places.root, r.unwindd)
+	made.Dir = r.places.made
+	if out, err := made.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(r.places.made)
+		return fmt.Errorf("making files: %w\n%s", err, out)
 	}
-	timer := time.AfterFunc(time.Duration(*seconds)*time.Second, func() { _ = cmd.Process.Kill() })
-	err := cmd.Wait()
-	timer.Stop()
-	r.took = time.Since(begin)
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.memory = usage.Maxrss << 10
-	}
-	r.status = cmd.ProcessState.ExitCode()
-	var exit *exec.ExitError
-	switch {
-	case err != nil && !errors.As(err, &exit):
-		r.problem = err.Error()
-	case r.status < 0 || r.status > 3:
-		r.problem = fmt.Sprintf("exit status %d: %v\n%.2000s", r.status, err, stderr.String())
-	case strings.Contains(stderr.String(), "goroutine "):
-		r.problem = fmt.Sprintf("it panicked\n%.2000s", stderr.String())
-	case r.status != 0 && stderr.Len() == 0:
-		r.problem = fmt.Sprintf("exit status %d without a word", r.status)
-	case r.memory > *megabytes<<20:
-		r.problem = fmt.Sprintf("it took %d MB", r.memory>>20)
-	}
-	if r.problem == "" {
-		_ = os.Remove(path)
-	}
-	return r
+	return nil
 }
