@@ -10,15 +10,17 @@
 // It prints how the runs of each kind ended, the longest and the largest, and keeps the files
 // of those that failed in the folder that it names. -into adds what is counted to what the
 // file has of runs before, so that many runs are done in parts, each with another -seed.
-// make.sh says what it needs.
+// An interrupt ends them early. make.sh says what it needs.
 package main
 
 import (
+	"context"
 	_ "embed"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -67,8 +69,10 @@ func run() error {
 			}
 		})
 	}
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	go func() {
-		for n := range *runs {
+		for n := 0; n < *runs && interrupted.Err() == nil; n++ {
 			numbers <- *first + n
 		}
 		close(numbers)
