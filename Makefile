@@ -48,9 +48,8 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
-bench: ## the benchmarks, ours and those beside peers
-	$(GO) test -run '^$$' -bench . -benchmem ./...
-	cd .ci/peers && $(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) run ./start && $(GO) run ./symbols && $(GO) run ./profiles && $(GO) run ./stacks
+bench: ## what commands cost beside their peers, into docs/performance.md
+	cd .ci/peers && $(GO) run ./bench -write
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
 	UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...

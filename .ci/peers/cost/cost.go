@@ -6,26 +6,13 @@ package cost
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
-
-// Rounds is how often everything is run: the number in PEERS_ROUNDS, else the usual one.
-func Rounds(usual int) (int, error) {
-	text := os.Getenv("PEERS_ROUNDS")
-	if text == "" {
-		return usual, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("PEERS_ROUNDS %q: expected a number from 1", text)
-	}
-	return n, nil
-}
 
 // Run runs a command in a folder. Its output is part of the error where it fails.
 func Run(dir, name string, args ...string) error {
@@ -41,7 +28,13 @@ func Run(dir, name string, args ...string) error {
 // the folder of this module.
 func Build(dir string) (unwindd string, err error) {
 	unwindd = filepath.Join(dir, "unwindd")
-	return unwindd, Run("../..", "go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd")
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return unwindd, nil
 }
 
 // Folder is the folder that somebody keeps, else one that remove removes.
@@ -71,38 +64,103 @@ type Cost struct {
 	Own, All  int64         // KiB of memory: without and with the pages of mapped files
 }
 
-// Of runs a command without its output. Memory is the largest that the kernel says
-// while it runs (RssAnon, and VmHWM in /proc/PID/status), its children's apart.
-func Of(argv []string) (*Cost, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
+// A Command is what is run and measured.
+type Command struct {
+	Argv  []string
+	Stdin string        // the file that is its standard input; "": none
+	Limit time.Duration // of the processors, behind which it is killed; 0: none
+}
+
+// Of runs a command. Memory is the largest that the kernel says while it runs (RssAnon, and
+// VmHWM in /proc/PID/status), added up over the command and its children. The error is
+// an *exec.ExitError where the command failed; what was measured is there then, too.
+func (c *Command) Of(out io.Writer) (*Cost, error) {
+	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
+	cmd.Stdout = out
+	if c.Stdin != "" {
+		in, err := os.Open(c.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		cmd.Stdin = in
+	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &Cost{}
+	took := &Cost{}
 	done, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		status := fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-			text, _ := os.ReadFile(status) // it may have ended
-			c.Own, c.All = max(c.Own, kib(text, "RssAnon:")), max(c.All, kib(text, "VmHWM:"))
-		}
+		c.watch(cmd.Process, took, done)
 	}()
 	err := cmd.Wait()
-	c.Wall = time.Since(began)
+	took.Wall = time.Since(began)
 	close(done)
 	<-watched
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd, err)
+	took.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return took, err
+}
+
+// watch looks at memory and at the limit until the process is done.
+func (c *Command) watch(p *os.Process, took *Cost, done <-chan struct{}) {
+	for began := time.Now(); ; {
+		select {
+		case <-done:
+			return
+		case <-time.After(min(max(time.Since(began)/20, time.Millisecond), 10*time.Millisecond)):
+		}
+		own, all := memory(p.Pid)
+		took.Own, took.All = max(took.Own, own), max(took.All, all)
+		if c.Limit > 0 && processor(p.Pid) > c.Limit {
+			_ = p.Kill() // it may have ended
+		}
 	}
-	c.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return c, nil
+}
+
+// memory is what a process and its children have, 0 where they have ended.
+func memory(pid int) (own, all int64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	own, all = kib(text, "RssAnon:"), kib(text, "VmHWM:")
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(children)) {
+			var n int
+			if _, err := fmt.Sscan(child, &n); err == nil {
+				o, a := memory(n)
+				own, all = own+o, all+a
+			}
+		}
+	}
+	return own, all
+}
+
+// tick is what /proc/PID/stat counts in (USER_HZ, proc_pid_stat(5)).
+const tick = time.Second / 100
+
+// processor is the time that a process took of the processors up to now.
+func processor(pid int) time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0 // it has ended
+	}
+	var user, system int64
+	_, _ = fmt.Sscan(fields[11], &user)
+	_, _ = fmt.Sscan(fields[12], &system)
+	return time.Duration(user+system) * tick
+}
+
+// Of runs a command without its output, as Command.Of does.
+func Of(argv []string) (*Cost, error) {
+	took, err := (&Command{Argv: argv}).Of(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+	}
+	return took, nil
 }
 
 // Best is the least time and the most memory of two runs, of which the other may be nil.

@@ -83,11 +83,11 @@ func largeLibrary(t testing.TB) (library string, symbols []byte) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := templates.Compile(dir, "-O2", "-g", "-fPIC")
+	objects, err := templates.Compile(dir, templates.Units, "-O2", "-g", "-fPIC")
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "calls.cc"), templates.Calls())
+	writeFile(t, filepath.Join(dir, "calls.cc"), templates.Calls(templates.Units))
 	in := oracle.With{Dir: dir}
 	in.Run(t, "g++", append(objects, "-std=c++17", "-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=0x"+buildID, step, "calls.cc", "-o", "whole.so")...)
 	in.Run(t, "strip", "whole.so", "-o", library)

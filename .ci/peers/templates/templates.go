@@ -88,40 +88,40 @@ func Sum() []byte {
 }
 
 // Calls is the text of a C++ function `double all(const std::string &)`, which calls
-// what every unit has.
-func Calls() []byte {
+// what the first units have.
+func Calls(units int) []byte {
 	text, calls := []byte("#include <string>\n"), ""
-	for n := range Units {
+	for n := range units {
 		text = fmt.Appendf(text, "namespace unit%d { double all(const std::string &); }\n", n)
 		calls += fmt.Sprintf(" + unit%d::all(s)", n)
 	}
 	return fmt.Appendf(text, "double all(const std::string &s) { return 0%s; }\n", calls)
 }
 
-// Compile compiles the units in a folder with flags of g++, as many at a time as there
+// Compile compiles the first units in a folder with flags of g++, as many at a time as there
 // are processors. It returns the names of the object files there, and keeps those that
 // an earlier run made.
-func Compile(dir string, flags ...string) ([]string, error) {
-	fmt.Printf("compiling %d files in %s\n", Units, dir)
+func Compile(dir string, units int, flags ...string) ([]string, error) {
+	fmt.Fprintf(os.Stderr, "compiling %d files in %s\n", units, dir)
 	var objects []string
 	var wait sync.WaitGroup
-	units := make(chan int)
-	failed := make([]error, Units)
+	numbers := make(chan int)
+	failed := make([]error, units)
 	for range runtime.NumCPU() {
 		wait.Go(func() {
-			for n := range units {
+			for n := range numbers {
 				failed[n] = compile(dir, fmt.Sprintf("unit%d", n), flags)
 			}
 		})
 	}
-	for n := range Units {
+	for n := range units {
 		name := fmt.Sprintf("unit%d", n)
 		if failed[n] = os.WriteFile(filepath.Join(dir, name+".cc"), fmt.Appendf(nil, unit, n), 0o600); failed[n] == nil {
-			units <- n
+			numbers <- n
 		}
 		objects = append(objects, name+".o")
 	}
-	close(units)
+	close(numbers)
 	wait.Wait()
 	for _, err := range failed {
 		if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package waves writes snapshots of many waves, made from a small one.
+package waves
 
 import (
 	"archive/zip"
@@ -50,8 +51,17 @@ var kinds = []kind{
 	{name: "vectors", hasVectors: true},
 }
 
-// writeWaves writes a snapshot of n waves.
-func writeWaves(path string, k kind, n int) (err error) {
+// Write writes a snapshot of n waves of a kind.
+func Write(path, name string, n int) error {
+	for _, k := range kinds {
+		if k.name == name {
+			return k.write(path, n)
+		}
+	}
+	return fmt.Errorf("no kind %q of waves", name)
+}
+
+func (k *kind) write(path string, n int) (err error) {
 	seed, err := zip.OpenReader(seedPath)
 	if err != nil {
 		return err

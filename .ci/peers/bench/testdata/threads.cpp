@@ -1,6 +1,8 @@
 // A process of many threads, each deep in recursion through templates and inlined
-// calls, whose main thread crashes: threads N. It leaves a core.
+// calls, whose main thread crashes and leaves a core: threads N. With `wait` behind N it
+// prints a line instead, and waits.
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -34,5 +36,10 @@ int main(int argc, char** argv) {
   std::vector<std::thread> threads;
   for (int i = 0; i < n; i++) threads.emplace_back([i] { level<0>(3 + i % 60, i, "t"); });
   while (ready < n) usleep(1000);
+  if (argc > 2) {
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+  }
   return crash(25);
 }

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
+)
+
+// A section of the document is questions of one kind, by size.
+type section struct {
+	name, title string
+	unit        string // of the sizes; "": they are not of one kind
+	make        func(b *bench) ([]*contest, error)
+	outcomes    []*outcome
+}
+
+// A ratio is ours by a peer's, in each round.
+type ratio []float64
+
+// of makes a ratio of what the rounds have in common.
+func of(ours, theirs []*cost.Cost, figure func(*cost.Cost) float64) (r ratio) {
+	for i := range min(len(ours), len(theirs)) {
+		if their := figure(theirs[i]); their > 0 {
+			r = append(r, figure(ours[i])/their)
+		}
+	}
+	slices.Sort(r)
+	return r
+}
+
+// median is 0 of no rounds.
+func (r ratio) median() float64 {
+	if len(r) == 0 {
+		return 0
+	}
+	return (r[(len(r)-1)/2] + r[len(r)/2]) / 2
+}
+
+// String has the median, and the smallest and the largest where there are several.
+func (r ratio) String() string {
+	switch len(r) {
+	case 0:
+		return ""
+	case 1:
+		return number(r[0])
+	}
+	return fmt.Sprintf("%s (%s to %s)", number(r.median()), number(r[0]), number(r[len(r)-1]))
+}
+
+// number has two digits that say something.
+func number(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x >= 0.1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func seconds(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= 100*time.Millisecond:
+		return fmt.Sprintf("%.0f ms", float64(d)/1e6)
+	}
+	return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+}
+
+func mib(kib float64) string {
+	if kib >= 100*1024 {
+		return fmt.Sprintf("%.0f MiB", kib/1024)
+	}
+	return fmt.Sprintf("%.1f MiB", kib/1024)
+}
+
+// The figures of a run.
+var (
+	wall   = func(c *cost.Cost) float64 { return float64(c.Wall) }
+	cpu    = func(c *cost.Cost) float64 { return float64(c.CPU) }
+	own    = func(c *cost.Cost) float64 { return float64(c.Own) }
+	mapped = func(c *cost.Cost) float64 { return float64(c.All) }
+)
+
+// A figure is one of those that tools are compared by.
+type figure struct {
+	name string
+	of   func(*cost.Cost) float64
+}
+
+var figures = []figure{{"time", wall}, {"processors", cpu}, {"memory", own}, {"with files", mapped}}
+
+// middle is the median of a figure over the rounds.
+func middle(runs []*cost.Cost, figure func(*cost.Cost) float64) float64 {
+	var all ratio
+	for _, c := range runs {
+		all = append(all, figure(c))
+	}
+	slices.Sort(all)
+	return all.median()
+}
+
+// write writes the table of a section, and how its figures grow.
+func (s *section) write(w io.Writer) {
+	if len(s.outcomes) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "### %s\n\n", s.title)
+	fmt.Fprint(w, "| input | tool | time | processors | memory | with files | unwindd / it: time | processors | memory | with files | answers |\n")
+	fmt.Fprint(w, "|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, o := range s.outcomes {
+		for i, r := range o.results {
+			input := ""
+			if i == 0 {
+				input = o.input
+			}
+			fmt.Fprintf(w, "| %s | %s | %s |\n", input, r.tool, strings.Join(o.cells(i), " | "))
+		}
+	}
+	fmt.Fprintln(w)
+	s.writeGrowth(w)
+}
+
+// cells are those behind the name of a tool.
+func (o *outcome) cells(i int) []string {
+	r, ours := o.results[i], o.results[0]
+	if len(r.runs) == 0 {
+		return []string{"", "", "", "", "", "", "", "", oneLine(cmp.Or(r.failed, "not measured"))}
+	}
+	list := []string{
+		seconds(time.Duration(middle(r.runs, wall))), seconds(time.Duration(middle(r.runs, cpu))), mib(middle(r.runs, own)), mib(middle(r.runs, mapped)),
+		"", "", "", "", r.verdict.String(),
+	}
+	if i > 0 {
+		for n, f := range figures {
+			list[4+n] = of(ours.runs, r.runs, f.of).String()
+		}
+	}
+	return list
+}
+
+// oneLine is text that fits into a cell.
+func oneLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.ReplaceAll(line, "|", "\\|")
+}
+
+// writeGrowth says for each tool how often more it takes of the largest input that it
+// answered than of the smallest.
+func (s *section) writeGrowth(w io.Writer) {
+	if s.unit == "" || len(s.outcomes) < 2 {
+		return
+	}
+	fmt.Fprintf(w, "| tool | %s | times as large | processors | memory | with files |\n|---|---|---|---|---|---|\n", s.unit)
+	for _, tool := range s.tools() {
+		var sizes []float64
+		var runs [][]*cost.Cost
+		for _, o := range s.outcomes {
+			for _, r := range o.results {
+				if r.tool == tool && len(r.runs) > 0 && o.size > 0 {
+					sizes, runs = append(sizes, o.size), append(runs, r.runs)
+				}
+			}
+		}
+		if len(sizes) < 2 {
+			continue
+		}
+		last := len(sizes) - 1
+		times := func(figure func(*cost.Cost) float64) string {
+			return number(middle(runs[last], figure) / math.Max(middle(runs[0], figure), 1))
+		}
+		fmt.Fprintf(w, "| %s | %.0f to %.0f | %s | %s | %s | %s |\n", tool, sizes[0], sizes[last], number(sizes[last]/sizes[0]), times(cpu), times(own), times(mapped))
+	}
+	fmt.Fprintln(w)
+}
+
+// tools are all of a section, by first appearance.
+func (s *section) tools() (list []string) {
+	for _, o := range s.outcomes {
+		for _, r := range o.results {
+			if !slices.Contains(list, r.tool) {
+				list = append(list, r.tool)
+			}
+		}
+	}
+	return list
+}
+
+// A deficit is an answer for which a peer takes less.
+type deficit struct {
+	question, tool string
+	ratios         []ratio // of figures[1:]
+}
+
+// deficits are those of the sections in all but time by the clock, on which other work of
+// the machine has most influence; those in time of the processors first, the worst of them
+// before others.
+func deficits(sections []*section) (list []deficit) {
+	for _, s := range sections {
+		for _, o := range s.outcomes {
+			for _, r := range o.results[1:] {
+				d := deficit{question: s.title + ", " + o.input, tool: r.tool}
+				isBehind := false
+				for _, f := range figures[1:] {
+					x := of(o.results[0].runs, r.runs, f.of)
+					isBehind = isBehind || x.median() > 1
+					d.ratios = append(d.ratios, x)
+				}
+				if isBehind {
+					list = append(list, d)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b deficit) int {
+		return cmp.Compare(b.ratios[0].median(), a.ratios[0].median())
+	})
+	return list
+}
+
+// writeDeficits writes them all.
+func writeDeficits(w io.Writer, list []deficit) {
+	fmt.Fprint(w, "### Behind a peer\n\n")
+	if len(list) == 0 {
+		fmt.Fprint(w, "Nowhere.\n\n")
+		return
+	}
+	fmt.Fprint(w, "| question | peer | unwindd / it: processors | memory | with files |\n|---|---|---|---|---|\n")
+	for _, d := range list {
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", d.question, d.tool, d.ratios[0], d.ratios[1], d.ratios[2])
+	}
+	fmt.Fprintln(w)
+}
