@@ -282,6 +282,35 @@ func inSnapshot(t *testing.T, content []byte) []byte {
 	return zipped(t, []zipMember{{"snapshot.json", b}, {"m", content}, {"s", bytes.Repeat(little.AppendUint64(nil, 0x401010), 1<<13)}})
 }
 
+// TestWhatAttacksAreMadeOfIsRead has the command read files that are made as those of the
+// attacks are, and harm nobody: what is refused at once proves nothing.
+func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
+	function := append(append([]byte("\x07fn\x00"), place()...), 1, 0x56)
+	entries := attackDWARF(bytes.Join([][]byte{uleb(1), place(), function, {0, 0}}, nil))
+	lines := attackDWARF(little.AppendUint32(append([]byte{10}, place()...), 0), zipMember{".debug_line",
+		lineProgram(append(little.AppendUint64([]byte{0, 9, 2}, attackBase), 0x20, 2, 0x80, 0x20, 0, 1, 1))})
+	frames := attackELF(1, zipMember{".debug_frame", frameSection([]byte{0x41, 0x0e, 16}, 1)})
+	for _, c := range []struct {
+		content []byte
+		command string
+		want    string
+	}{
+		{entries, "symbolize --obj FILE 0x401010", "fn\n"},
+		{lines, "symbolize --obj FILE 0x401010", "f.c:"},
+		{frames, "dump rows FILE", "0x401001"},
+		{inSnapshot(t, frames), "stack FILE", "found by cfi"},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, c.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, stderr, status := unwindd(t, append([]string{"--in-process"}, strings.Fields(strings.Replace(c.command, "FILE", path, 1))...)...)
+		if status != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%s: status %d, %q, %q, expected %q", c.command, status, out, stderr, c.want)
+		}
+	}
+}
+
 // TestAttacks has the command read what was made to harm it: it ends with a status of its own,
 // in bounded time and memory.
 func TestAttacks(t *testing.T) {
