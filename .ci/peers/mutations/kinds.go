@@ -3,6 +3,8 @@
 package main
 
 import (
+	"debug/elf"
+	"debug/pe"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +14,9 @@ import (
 // A kind is files that say the same sort of thing, and the commands that read them. In a
 // command FILE stands for the damaged file, ROOT for the repository, MADE for the folder of
 // what make.sh makes, EMPTY for a folder with nothing in it, and RUN for the folder that the
-// damaged file is in, by its own name. COPY and a file before a command has that file beside
-// it; with TREE it is there by its whole path. The underscore is a blank within an argument.
+// damaged file is in, by its own name. CODE: and a file stands for addresses of its code before
+// the damage. COPY and a file before a command has that file beside it; with TREE it is there by
+// its whole path. The underscore is a blank within an argument.
 type kind struct {
 	name     string
 	often    int // how often it is taken, beside the others
@@ -33,7 +36,7 @@ var (
 	}
 	objectCommands = []string{
 		"dump cfi FILE", "dump rows FILE", "dump expr FILE", "dump notes FILE", "dump rows --format json FILE", "symbols FILE",
-		"symbolize --obj FILE 0x401000 0x1010 0x40", "symbolize --obj FILE 0x4002a0 0x1100 --output-style json", "symbolize --obj FILE FRAME_0x401020 DATA_0x402000",
+		"symbolize --obj FILE CODE:FILE 0x40", "symbolize --obj FILE CODE:FILE --output-style json", "symbolize --obj FILE FRAME_0x401020 DATA_0x402000",
 		"eval --arch x86_64 --unit FILE:0xc --expr fbreg_-24 --reg rip=0x401010 --reg rbp=0x7ffc0000",
 	}
 )
@@ -65,16 +68,16 @@ var kinds = []kind{
 	{"vISA streams", 3, []string{"plugins/visa/stream/testdata/*.dbg"}, []string{"dump visa FILE", "dump visa --format json FILE"}},
 	{"zebin", 3, []string{"MADE/visa/*"}, append([]string{"dump visa FILE"}, objectCommands...)},
 	{"AMDGPU code", 4, []string{"plugins/amdgpu/testdata/*.co", "examples/gpu-profile/grade.co"}, objectCommands},
-	{"bundles", 3, []string{"engine/object/testdata/bundles/*.hipfb"}, []string{"dump notes FILE", "dump cfi FILE", "symbolize --obj FILE 0x1700", "profile --gpu ROOT/examples/gpu-profile/gpu.jsonl --objects FILE"}},
+	{"bundles", 3, []string{"engine/object/testdata/bundles/*.hipfb"}, []string{"dump notes FILE", "dump cfi FILE", "symbolize --obj FILE CODE:FILE 0x1700", "profile --gpu ROOT/examples/gpu-profile/gpu.jsonl --objects FILE"}},
 	{"PE", 4, []string{"MADE/pe/*.exe", "MADE/pe/*.obj"}, objectCommands},
 	{"ELF and DWARF", 16, []string{"MADE/debug/*", "engine/symbol/dwarf/testdata/small?", "engine/symbol/dwarf/testdata/split5", "cmd/unwindd/testdata/relocatable/*.o"}, objectCommands},
 	{"debug file", 2, []string{"MADE/apart/linked.debug"}, []string{
-		"COPY MADE/apart/linked symbolize --obj RUN/linked 0x4002a0 0x400300", "COPY MADE/apart/linked dump rows RUN/linked", "COPY MADE/apart/linked symbols RUN/linked",
+		"COPY MADE/apart/linked symbolize --obj RUN/linked CODE:MADE/apart/linked", "COPY MADE/apart/linked dump rows RUN/linked", "COPY MADE/apart/linked symbols RUN/linked",
 	}},
-	{"supplementary file", 1, []string{"MADE/apart/common"}, []string{"COPY MADE/apart/one symbolize --obj RUN/one 0x4002a0 0x400300", "COPY MADE/apart/one symbols RUN/one", "COPY MADE/apart/one dump expr RUN/one"}},
-	{"package of units", 2, []string{"MADE/debug/split.dwp"}, []string{"symbolize --obj MADE/debug/split 0x4002a0 0x400300 --dwp FILE", "symbols MADE/debug/split --dwp FILE"}},
+	{"supplementary file", 1, []string{"MADE/apart/common"}, []string{"COPY MADE/apart/one symbolize --obj RUN/one CODE:MADE/apart/one", "COPY MADE/apart/one symbols RUN/one", "COPY MADE/apart/one dump expr RUN/one"}},
+	{"package of units", 2, []string{"MADE/debug/split.dwp"}, []string{"symbolize --obj MADE/debug/split CODE:MADE/debug/split --dwp FILE", "symbols MADE/debug/split --dwp FILE"}},
 	{"split unit", 2, []string{"MADE/debug/split-small.dwo"}, []string{"TREE symbols MADE/debug/split --sysroot RUN", "dump expr FILE", "dump notes FILE"}},
-	{"Go's tables", 1, []string{"MADE/go/*"}, []string{"symbolize --obj FILE 0x480000 0x401000", "dump notes FILE"}},
+	{"Go's tables", 1, []string{"MADE/go/*"}, []string{"symbolize --obj FILE CODE:FILE", "dump notes FILE"}},
 	{"packed", 5, []string{"MADE/packed/*"}, []string{"stack FILE", "stack --format json --max-unpacked 64M FILE"}},
 	{"settings", 1, []string{"MADE/config/*"}, []string{"--config FILE stack ROOT/examples/mixed/mixed.snapshot", "--config FILE dump notes MADE/debug/gcc5"}},
 }
@@ -96,15 +99,51 @@ func (p places) path(pattern string) string {
 	return filepath.Join(p.root, pattern)
 }
 
-// words are a command's arguments, where the damaged file lies in the folder run as file.
-func (p places) words(command, run, file string) []string {
-	list := strings.Fields(command)
+// words are a command's arguments, where the damaged file, which was in, lies in the folder run
+// as file.
+func (p places) words(command, run, file string, in *input) (list []string) {
+	for _, word := range strings.Fields(command) {
+		of, isCode := strings.CutPrefix(word, "CODE:")
+		switch {
+		case !isCode:
+			list = append(list, word)
+		case of == "FILE":
+			list = append(list, codeOf(in.path)...)
+		default:
+			list = append(list, codeOf(p.path(of))...)
+		}
+	}
 	replacer := strings.NewReplacer("FILE", file, "ROOT", p.root, "MADE", p.made, "EMPTY", p.empty, "RUN", run)
 	for i, word := range list {
 		if strings.HasPrefix(word, "FRAME_") || strings.HasPrefix(word, "DATA_") || strings.HasPrefix(word, "fbreg_") {
 			word = strings.Replace(word, "_", " ", 1)
 		}
 		list[i] = replacer.Replace(word)
+	}
+	return list
+}
+
+// codeOf are some addresses of the code of a file of ELF or PE; of another file, some that may
+// be.
+func codeOf(path string) []string {
+	start, size := uint64(0x1000), uint64(0x40)
+	if f, err := elf.Open(path); err == nil {
+		if text := f.Section(".text"); text != nil {
+			start, size = text.Addr, text.Size
+		}
+		_ = f.Close()
+	} else if f, err := pe.Open(path); err == nil {
+		if text := f.Section(".text"); text != nil {
+			start, size = uint64(text.VirtualAddress), uint64(text.VirtualSize)
+		}
+		if h, isWide := f.OptionalHeader.(*pe.OptionalHeader64); isWide {
+			start += h.ImageBase
+		}
+		_ = f.Close()
+	}
+	var list []string
+	for i := range uint64(5) {
+		list = append(list, fmt.Sprintf("%#x", start+i*size/5))
 	}
 	return list
 }

@@ -77,7 +77,7 @@ func (r *runner) arrange(run, command string, in *input, content []byte) ([]stri
 	if rest, isTree := strings.CutPrefix(command, "TREE "); isTree {
 		command, file = rest, filepath.Join(run, in.path)
 	}
-	words := r.places.words(command, run, file)
+	words := r.places.words(command, run, file, in)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err
 	}
