@@ -19,6 +19,9 @@ var linked = []program{
 	{name: "AArch64 C++20 coroutines", build: words("aarch64-linux-gnu-g++ -std=c++20 -O2 coroutines.cc -Wl,-z,lazy")},
 	{name: "AArch64 strings", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -D_GNU_SOURCE strings.c"), fromStart: true},
 	{name: "AArch64 mathematics", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -D_GNU_SOURCE mathematics.c -lm")},
+	{name: "AArch64 longjmp, signals, stacks", build: words("aarch64-linux-gnu-gcc -O2 -D_GNU_SOURCE jumps.c"), isSmall: true},
+	{name: "AArch64 longjmp, signals, stacks, -O0", build: words("aarch64-linux-gnu-gcc -O0 -D_GNU_SOURCE jumps.c")},
+	{name: "AArch64 Go", build: words("env GOARCH=arm64 CGO_ENABLED=0 go build main.go"), env: []string{"GODEBUG=asyncpreemptoff=1"}, isGo: true, isSmall: true},
 	{name: "AArch64 without tables", build: words("aarch64-linux-gnu-gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables -D_GNU_SOURCE strings.c")},
 }
 
@@ -53,18 +56,29 @@ func (h *shadow) followLink(a action, pc, before uint64, after *[33]uint64, kept
 		h.switchTo(sp)
 		return
 	}
+	n := len(s.places)
 	s.settle(sp)
 	switch {
+	case a == moves && len(s.places) < n:
+		s.isCut = true
 	case a == call && after[30] == pc+4:
+		s.isCut = false
 		s.places = append(s.places, place{slot: sp, back: pc + 4, kept: *kept})
 	case a == leave:
 		// It returns where it goes to where a call came from, with the stack pointer of then.
+		n := len(s.places)
 		for i := len(s.places) - 1; i >= 0 && s.places[i].slot == sp; i-- {
 			if s.places[i].back == next {
 				s.places = s.places[:i]
 				break
 			}
 		}
+		// A longjmp goes to a function that has called, by that stack pointer: the calls are over.
+		for s.isCut && n == len(s.places) && n > 0 && s.places[n-1].slot == sp {
+			n--
+			s.places = s.places[:n]
+		}
+		s.isCut = false
 	}
 }
 
@@ -102,20 +116,97 @@ func (w *work) stepLinked(p *program, walks, _ int) (*tally, error) {
 	return s.tally, nil
 }
 
+// Numbers of system calls of AArch64 (include/uapi/asm-generic/unistd.h).
+const (
+	linkSigreturn = 139
+	linkMunmap    = 215
+	linkMremap    = 216
+	linkMmap      = 222
+	linkMprotect  = 226
+)
+
 // stepLink walks the stack at the instruction that is about to be executed, and executes it.
 func (s *stepping) stepLink(t *emulated) error {
 	pc, sp := t.position()
 	at := s.site(pc)
 	s.visit(at)
 	number, kept := t.x[8], registers(t.x[19:30])
-	if err := t.step(); err != nil {
+	signal, err := t.step("")
+	if err != nil {
 		return err
 	}
 	s.tally.steps++
-	s.shadow.followLink(at.action, pc, sp, &t.x, &kept)
-	// mmap, munmap, mprotect and mremap of include/uapi/asm-generic/unistd.h
-	if at.action == syscalls && (number == 222 || number == 215 || number == 226 || number == 216) {
-		return s.reload()
+	switch {
+	case at.action == syscalls && number == linkSigreturn:
+		s.giveBackLinked(t)
+	case at.action == syscalls && t.x[32] != pc+4: // qemu has executed the instruction behind it, too
+		s.shadow.followLink(s.site(pc+4).action, pc+4, sp, &t.x, &kept)
+	case signal == "" || t.x[32] != pc:
+		s.shadow.followLink(at.action, pc, sp, &t.x, &kept)
+	}
+	if at.action == syscalls && (number == linkMmap || number == linkMunmap || number == linkMprotect || number == linkMremap) {
+		if err := s.reload(); err != nil {
+			return err
+		}
+	}
+	for signal != "" {
+		if signal, err = s.deliverLinked(t, signal); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// The frame of a signal begins with a struct siginfo, behind which is a struct ucontext with
+// the registers (arch/arm64/kernel/signal.c, include/uapi/asm/sigcontext.h of Linux).
+const (
+	linkFrameSP  = 128 + 176 + 8 + 31*8
+	linkFramePC  = linkFrameSP + 8
+	linkFrameEnd = linkFramePC + 4096
+)
+
+// deliverLinked gives the process a signal. qemu executes the first instruction of the handler
+// with it, or the next one of the program where there is no handler.
+func (s *stepping) deliverLinked(t *emulated, signal string) (next string, err error) {
+	pc, sp := t.position()
+	at, kept := s.site(pc), registers(t.x[19:30])
+	if next, err = t.step(signal); err != nil {
+		return "", err
+	}
+	// The first instruction may have moved the stack pointer.
+	for frame := t.x[31] &^ 15; frame < t.x[31]+linkFrameEnd; frame += 16 {
+		oldSP, _ := t.word(frame + linkFrameSP)
+		oldPC, _ := t.word(frame + linkFramePC)
+		if oldSP == sp && oldPC == pc {
+			s.shadow.deliverLinked(frame, t.x[30], pc, sp)
+			return next, nil
+		}
+	}
+	if next == "" || t.x[32] != pc {
+		s.shadow.followLink(at.action, pc, sp, &t.x, &kept)
+	}
+	return next, nil
+}
+
+// deliverLinked takes that the kernel made the frame of a signal.
+func (h *shadow) deliverLinked(frame, back, pc, sp uint64) {
+	s := h.enterSignal(frame, sp, frame+linkFramePC+slack)
+	s.settle(frame)
+	s.places = append(s.places, place{slot: frame + linkFramePC, back: pc, kind: interrupted, sp: sp}, place{slot: frame, back: back, kind: byKernel})
+}
+
+// giveBackLinked takes that the kernel put back the registers of a signal's frame. qemu has
+// executed the instruction there, too.
+func (s *stepping) giveBackLinked(t *emulated) {
+	pc, sp := t.position()
+	if n := len(s.shadow.current.places); n > 0 && s.shadow.current.places[n-1].kind == interrupted {
+		p := s.shadow.current.places[n-1]
+		s.shadow.giveBack(p.back, p.sp)
+		if pc != p.back {
+			kept := registers(t.x[19:30])
+			s.shadow.followLink(s.site(p.back).action, p.back, p.sp, &t.x, &kept)
+		}
+		return
+	}
+	s.shadow.giveBack(pc, sp)
 }

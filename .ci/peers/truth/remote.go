@@ -123,16 +123,26 @@ func (e *emulated) ask(packet string) (string, error) {
 	return string(bytes.TrimSuffix(answer, []byte{'#'})), err
 }
 
-// step executes an instruction. The other threads go on meanwhile.
-func (e *emulated) step() error {
-	answer, err := e.ask("vCont;s:" + e.thread + ";c")
+// step executes an instruction, with a signal that is to be delivered before it; "": none.
+// next is the signal that is to be delivered with the next step, as gdb numbers them. The other
+// threads go on meanwhile.
+func (e *emulated) step(signal string) (next string, err error) {
+	packet := "vCont;s:" + e.thread + ";c"
+	if signal != "" {
+		packet = "vCont;S" + signal + ":" + e.thread + ";c"
+	}
+	answer, err := e.ask(packet)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if answer == "" || answer[0] != 'T' && answer[0] != 'S' {
-		return errEnded
+	if len(answer) < 3 || answer[0] != 'T' && answer[0] != 'S' {
+		return "", errEnded
 	}
-	return e.readRegisters()
+	const trap = "05"
+	if answer[1:3] != trap {
+		next = answer[1:3]
+	}
+	return next, e.readRegisters()
 }
 
 // runToEntry lets the dynamic linker do its work, and stops at the entry of the executable.
@@ -225,6 +235,9 @@ func (e *emulated) maps() (string, error) {
 		f := strings.Fields(line)
 		rights := []byte(f[1])
 		rights[2] = '-'
+		if len(f) == 5 && e.isTrampoline(f[0]) {
+			rights[2] = 'x'
+		}
 		if len(f) > 5 {
 			isOwn, isCode := e.isCode(f[5], f[2])
 			if !isOwn {
@@ -237,6 +250,15 @@ func (e *emulated) maps() (string, error) {
 		out.WriteString(strings.Replace(line, f[1], string(rights), 1))
 	}
 	return out.String(), nil
+}
+
+// isTrampoline says whether handlers of signals return to the beginning of a mapping: it has
+// mov x8, #139 and svc #0.
+func (e *emulated) isTrampoline(addresses string) bool {
+	var start uint64
+	_, _ = fmt.Sscanf(addresses, "%x", &start)
+	code, _ := e.word(start)
+	return code == 0xd4000001_d2801168
 }
 
 // isCode says whether a file is of AArch64, and whether there is code at an offset of it.

@@ -57,6 +57,8 @@ func (s *stepping) classify(v verdict, stack *engine.Stack, isSample bool) (c cl
 	if names := s.point.loaded.AppendSymbols(context.Background(), nil, []uint64{lookup})[0]; len(names) > 0 && segment != nil {
 		last := names[len(names)-1]
 		c.function, c.offset = last.Function, segment.ObjectAddress(lookup)-last.Start
+	} else if v.frame == 0 && s.isInJump() {
+		c.function = "? of longjmp"
 	}
 	if v.frame+1 < len(stack.Frames) {
 		c.foundBy = string(stack.Frames[v.frame+1].FoundBy)
@@ -64,6 +66,17 @@ func (s *stepping) classify(v verdict, stack *engine.Stack, isSample bool) (c cl
 		c.stopReason = string(stack.Stopped.Reason)
 	}
 	return c, f.PC
+}
+
+// isInJump says whether longjmp is at work: it calls a function that has no name in every libc.
+func (s *stepping) isInJump() bool {
+	current := s.shadow.current
+	n := len(current.places)
+	if current.isCut || n == 0 {
+		return current.isCut
+	}
+	names := s.point.loaded.AppendSymbols(context.Background(), nil, []uint64{current.places[n-1].back - 1})[0]
+	return len(names) > 0 && strings.HasSuffix(names[len(names)-1].Function, "longjmp")
 }
 
 // note takes a mismatch.

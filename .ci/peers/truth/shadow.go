@@ -41,6 +41,9 @@ type stack struct {
 	// isTaken says that the innermost place was popped into a register: the function has not
 	// returned, and may put it back.
 	taken *place
+	// isCut says that the stack pointer was set to one that calls have left behind: what comes
+	// is a jump out of them.
+	isCut bool
 }
 
 // A shadow is the stacks of a process.
@@ -200,18 +203,25 @@ func (h *shadow) deliver(sp uint64) {
 	back, _ := h.memory.word(sp)
 	pc, _ := h.memory.word(sp + frameRIP)
 	old, _ := h.memory.word(sp + frameRSP)
-	s := h.current
-	if sp > old || old-sp > largest {
-		s = &stack{low: sp, base: sp + frameRIP + slack, from: h.current, isBelow: true}
-		// What was there before is written over: its handler left it by a jump.
-		h.all = slices.DeleteFunc(h.all, func(old *stack) bool {
-			return old.isBelow && old != h.current && old.low <= s.base && s.low <= old.base
-		})
-		h.all = append(h.all, s)
-		h.current = s
-	}
+	s := h.enterSignal(sp, old, sp+frameRIP+slack)
 	s.settle(sp)
 	s.places = append(s.places, place{slot: sp + frameRIP, back: pc, kind: interrupted, sp: old}, place{slot: sp, back: back, kind: byKernel})
+}
+
+// enterSignal is the stack that the frame of a signal is on, whose handler has the stack pointer
+// sp: the interrupted one, or one that the program has for signals, which ends at base or above.
+func (h *shadow) enterSignal(sp, old, base uint64) *stack {
+	if sp <= old && old-sp <= largest {
+		return h.current
+	}
+	s := &stack{low: sp, base: base, from: h.current, isBelow: true}
+	// What was there before is written over: its handler left it by a jump.
+	h.all = slices.DeleteFunc(h.all, func(old *stack) bool {
+		return old.isBelow && old != h.current && old.low <= s.base && s.low <= old.base
+	})
+	h.all = append(h.all, s)
+	h.current = s
+	return s
 }
 
 // giveBack takes that the kernel put back the registers of a signal's frame.
