@@ -58,6 +58,11 @@ func TestFrameRulesOfFunctions(t *testing.T) {
 			[]uint32{0xa9be7bfd, 0x910003fd, 0xf9000bf3, 0xaa0003f3, 0x94000100, 0xf9400bf3, 0xa8c27bfd, 0xd65f03c0},
 			[]string{"0-4 x31+0", "4-8 x31+32", "8-16 x31+32 29=c-32", "16-24 x31+32 19=c-16 29=c-32 30=c-24",
 				"24-28 x31+32 29=c-32 30=c-24", "28-32 x31+0"}},
+		"a stack pointer that is aligned for C": { // as runtime.nanotime1: str x30, [sp, #-48]!; stur x29, [sp, #-8]; sub x29, sp, #8; mov x20, sp;
+			// sub x1, x20, #32; and x1, x1, #-16; mov sp, x1; blr x2; mov sp, x20; ldur x29, [sp, #-8]; ldr x30, [sp], #48; ret
+			[]uint32{0xf81d0ffe, 0xf81f83fd, 0xd10023fd, 0x910003f4, 0xd1008281, 0x927cec21, 0x9100003f, 0xd63f0040, 0x9100029f, 0xf85f83fd, 0xf84307fe, 0xd65f03c0},
+			[]string{"0-4 x31+0", "4-12 x31+48", "12-16 x31+48 29=c-56", "16-28 x31+48 20=kind1 29=c-56", "28-36 x29+56 20=kind1 29=c-56 30=c-48",
+				"36-40 x31+48 20=kind1 29=c-56 30=c-48", "40-44 x31+48 20=kind1 30=c-48", "44-48 x31+0 20=kind1"}},
 		"signed": { // paciasp; stp x29, x30, [sp, #-16]!; bl; ldp x29, x30, [sp], #16; autiasp; ret
 			[]uint32{0xd503233f, 0xa9bf7bfd, 0x94000100, 0xa8c17bfd, 0xd50323bf, 0xd65f03c0},
 			[]string{"0-4 x31+0", "4-8 x31+0 signed", "8-16 x31+16 30=c-8 signed", "16-20 x31+0 signed", "20-24 x31+0"}},

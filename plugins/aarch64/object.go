@@ -20,7 +20,9 @@ import (
 //
 // Of Go (src/runtime/asm_arm64.s, sys_linux_arm64.s), runtime.goexit and rt0_go are called by
 // nothing. The others call on another stack than they were called on, and in the child that
-// runtime.clone makes the stack begins. A handler calls the injected ones.
+// runtime.clone makes the stack begins. A handler calls the injected ones. The last ones load
+// or align the stack pointer, mostly to call C or the vDSO, which Go's call frame information
+// does not know: its CFA is wrong from there on, and the code says that x29 has it.
 var functionKinds = map[string]sdk.FunctionKind{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
@@ -42,6 +44,12 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.debugCallV2":  sdk.InjectedFunction,
 	"runtime.sigpanic":     sdk.InjectedFunction,
 	"runtime.sigpanic0":    sdk.InjectedFunction,
+
+	"runtime.asmcgocall_no_g":     sdk.TrampolineFunction,
+	"runtime.nanotime1":           sdk.TrampolineFunction,
+	"runtime.switchToCrashStack0": sdk.TrampolineFunction,
+	"runtime.vgetrandom1":         sdk.TrampolineFunction,
+	"runtime.walltime":            sdk.TrampolineFunction,
 }
 
 // watchedSymbols are the names that OpenObject wants to be told about. Go's linker may add
