@@ -99,16 +99,8 @@ func (t *Table) parseCIE(e entry) (*CIE, error) {
 		r.bytes(uint64(c.AddressSize)) // exception table of g++ 2
 	}
 	if c.Version >= 4 {
-		at := uint64(r.pos)
-		c.AddressSize = int(r.u8())
-		c.SegmentSize = int(r.u8())
-		if r.err == nil && c.AddressSize != 4 && c.AddressSize != 8 {
-			return nil, t.errorf(at, ErrAddressSize, "%d bytes, expected 4 or 8", c.AddressSize)
-		}
-		switch c.SegmentSize {
-		case 0, 1, 2, 4, 8:
-		default:
-			return nil, t.errorf(at+1, ErrSegmentSize, "%d bytes, expected 0, 1, 2, 4 or 8", c.SegmentSize)
+		if err := t.sizes(c, &r); err != nil {
+			return nil, err
 		}
 	}
 	c.CodeAlignment = r.uleb()
@@ -134,6 +126,22 @@ func (t *Table) parseCIE(e entry) (*CIE, error) {
 	c.plain = c.CodeAlignment-1 < 1<<31 && c.DataAlignment < 1<<31 && c.DataAlignment > -1<<31
 	c.layout = t.layout(c)
 	return c, nil
+}
+
+// sizes reads the sizes of addresses and of segment selectors, which CIEs have from
+// version 4 on.
+func (t *Table) sizes(c *CIE, r *reader) error {
+	at := uint64(r.pos)
+	c.AddressSize = int(r.u8())
+	c.SegmentSize = int(r.u8())
+	if r.err == nil && c.AddressSize != 4 && c.AddressSize != 8 {
+		return t.errorf(at, ErrAddressSize, "%d bytes, expected 4 or 8", c.AddressSize)
+	}
+	switch c.SegmentSize {
+	case 0, 1, 2, 4, 8:
+		return nil
+	}
+	return t.errorf(at+1, ErrSegmentSize, "%d bytes, expected 0, 1, 2, 4 or 8", c.SegmentSize)
 }
 
 // A layout is how the FDEs of a CIE begin, where that is one of the few ways

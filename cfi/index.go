@@ -132,24 +132,30 @@ func (t *Table) buildIndex() {
 		}
 		to := x
 		if codes != nil {
-			if to = codes[f.Code]; to == nil {
-				to = &index{code: f.Code}
-				codes[f.Code] = to
-			}
+			to = indexOf(codes, f.Code)
 		}
 		to.entries = append(to.entries, indexEntry{f.Start, uint32(min(f.End-f.Start, math.MaxUint32)), uint32(e.offset)})
 		return true
 	})
 	read = true
 	if codes == nil {
-		t.finish(x)
-		t.indexes = []index{*x}
-		return
+		codes = map[uint32]*index{0: x}
 	}
 	for _, x := range codes {
 		t.finish(x)
 		t.indexes = append(t.indexes, *x)
 	}
+}
+
+// indexOf returns the index of a code section, a new one where none of its FDEs was
+// read before.
+func indexOf(codes map[uint32]*index, code uint32) *index {
+	x := codes[code]
+	if x == nil {
+		x = &index{code: code}
+		codes[code] = x
+	}
+	return x
 }
 
 // hasQuickData says whether the augmentation data of an FDE can be read, as far as
