@@ -115,7 +115,27 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	if pad := -textSize & 3; pad > 0 {
 		c.skip(pad)
 	}
-	size := uint64(offsetSize)
+	abbrevs := x.findTables(&c, abbrevSize)
+	if c.failed {
+		return wrong(off, "%d+%d+%d units, %d buckets, %d names and %#x bytes of abbreviations do not fit its %#x bytes",
+			x.units, x.types, x.foreign, x.buckets, x.names, abbrevSize, length)
+	}
+	for i := range x.units + x.types {
+		at := x.listed(i)
+		if u := f.unitAt(at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
+			return wrong(x.unitList+i*uint64(offsetSize), "a unit at %#x, where there is none of that kind", at)
+		}
+	}
+	if err := x.readAbbrevs(abbrevs); err != nil {
+		return nil, 0, err
+	}
+	return x, end, nil
+}
+
+// findTables goes over the tables of an index whose header was read, and keeps where each
+// begins. It returns where the abbreviations do.
+func (x *nameIndex) findTables(c *cursor, abbrevSize uint64) (abbrevs uint64) {
+	size := uint64(x.format.offsetSize)
 	x.unitList = c.off
 	c.skip(x.units*size + x.types*size)
 	c.skip(x.foreign * 8)
@@ -129,23 +149,10 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	c.skip(x.names * size)
 	x.offsets = c.off
 	c.skip(x.names * size)
-	abbrevs := c.off
+	abbrevs = c.off
 	c.skip(abbrevSize)
 	x.pool = c.off
-	if c.failed {
-		return wrong(off, "%d+%d+%d units, %d buckets, %d names and %#x bytes of abbreviations do not fit its %#x bytes",
-			x.units, x.types, x.foreign, x.buckets, x.names, abbrevSize, length)
-	}
-	for i := range x.units + x.types {
-		at := x.listed(i)
-		if u := f.unitAt(at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
-			return wrong(x.unitList+i*size, "a unit at %#x, where there is none of that kind", at)
-		}
-	}
-	if err := x.readAbbrevs(abbrevs); err != nil {
-		return nil, 0, err
-	}
-	return x, end, nil
+	return abbrevs
 }
 
 // listed is the offset of a compilation unit or a local type unit.

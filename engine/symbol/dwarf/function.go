@@ -129,7 +129,7 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 	budget := int64(b.end-b.offset) + 1<<20
 	tmp := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(tmp)
-	ranges, list := tmp.ranges[:0], tmp.list[:0]
+	tmp.ranges = tmp.ranges[:0]
 	size := uint64(len(w.info))
 	depth := 0
 	for w.off < size {
@@ -153,13 +153,8 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 				return nil, b.wrong(entry, "the values of the entry do not end in the unit")
 			}
 			w.off = behind
-			if list, err = b.spans(list[:0], &e, &budget); err != nil {
+			if err := b.addFunction(x, entry, &e, tmp, &budget); err != nil {
 				return nil, err
-			}
-			if len(list) > 0 {
-				ranges = appendSegments(ranges, list, int32(len(x.list)))
-				pc, hasEntry := b.entryPC(&e, list)
-				x.list = append(x.list, function{offset: uint32(entry - b.offset), entry: pc, hasEntry: hasEntry})
 			}
 		} else if next == 0 {
 			if err := w.pass(a, entry); err != nil {
@@ -178,13 +173,24 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			break
 		}
 	}
-	tmp.ranges, tmp.list = ranges, list
-	if !b.file.keep(len(ranges)) {
+	if !b.file.keep(len(tmp.ranges)) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
-	x.where = flatten(ranges)
+	x.where = flatten(tmp.ranges)
 	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize())
 	return x, nil
+}
+
+// addFunction adds the function of an entry to x, and its ranges to tmp's, unless it has
+// no code.
+func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, budget *int64) (err error) {
+	if tmp.list, err = b.spans(tmp.list[:0], e, budget); err != nil || len(tmp.list) == 0 {
+		return err
+	}
+	tmp.ranges = appendSegments(tmp.ranges, tmp.list, int32(len(x.list)))
+	pc, hasEntry := b.entryPC(e, tmp.list)
+	x.list = append(x.list, function{offset: uint32(entry - b.offset), entry: pc, hasEntry: hasEntry})
+	return nil
 }
 
 // appendSegments appends the ranges of a thing with a number.
@@ -249,18 +255,13 @@ func (b *body) inlinesOf(f *function) (*inlines, error) {
 // findInlines reads the calls that were inlined into a function. count is what they add to
 // what the file keeps.
 func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
-	x = &inlines{}
 	w := b.walk(b.offset + uint64(f.offset))
 	budget := int64(b.end-b.offset) + 1<<20
 	tmp := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(tmp)
-	var (
-		ranges = tmp.ranges[:0]
-		calls  = tmp.calls[:0]
-		list   = tmp.list[:0]
-		at     = callStack{open: tmp.stack[:0], around: -1}
-		size   = uint64(len(w.info))
-	)
+	tmp.ranges, tmp.calls = tmp.ranges[:0], tmp.calls[:0]
+	at := callStack{open: tmp.stack[:0], around: -1}
+	size := uint64(len(w.info))
 	for w.off < size {
 		a, entry, err := w.next()
 		if err != nil {
@@ -275,16 +276,16 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 		self := at.around
 		switch {
 		case a.tag == TagInlinedSubroutine && at.hidden == 0:
-			self = int32(len(calls))
-			calls = append(calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
+			self = int32(len(tmp.calls))
+			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
 			if !a.hasCode {
 				break
 			}
 			e, _ := w.extent(a)
-			if list, err = b.spans(list[:0], &e, &budget); err != nil {
+			if tmp.list, err = b.spans(tmp.list[:0], &e, &budget); err != nil {
 				return nil, 0, err
 			}
-			ranges = appendSegments(ranges, list, self)
+			tmp.ranges = appendSegments(tmp.ranges, tmp.list, self)
 		case len(at.open) > 0 && at.hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
@@ -297,24 +298,19 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 		if err := w.pass(a, entry); err != nil {
 			return nil, 0, err
 		}
-		if a.hasChildren {
-			at.open = append(at.open, at.around)
-			if at.around = self; len(at.open) > maxDepth {
-				return nil, 0, b.wrong(entry, "entry nested deeper than %d", maxDepth)
-			}
+		if a.hasChildren && !at.enter(self) {
+			return nil, 0, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 		}
 		if len(at.open) == 0 {
 			break
 		}
 	}
-	tmp.ranges, tmp.calls, tmp.list, tmp.stack = ranges, calls, list, at.open
-	count = len(ranges) + len(calls)
+	tmp.stack = at.open
+	count = len(tmp.ranges) + len(tmp.calls)
 	if !b.file.keep(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
-	x.list = slices.Clone(calls)
-	x.where = flatten(ranges)
-	return x, count, nil
+	return &inlines{list: slices.Clone(tmp.calls), where: flatten(tmp.ranges)}, count, nil
 }
 
 // A callStack says which inlined call the next entry is in.
@@ -322,6 +318,14 @@ type callStack struct {
 	open   []int32 // by depth: the call around the entries there
 	around int32   // the innermost call; -1: the function itself
 	hidden int     // the depth of a function inside this one; 0: the entry is in none
+}
+
+// enter begins the children of an entry that are in a call, and says whether they are
+// not too deep.
+func (s *callStack) enter(call int32) bool {
+	s.open = append(s.open, s.around)
+	s.around = call
+	return len(s.open) <= maxDepth
 }
 
 // leave ends an entry with children, and says whether that was the outermost one.
@@ -337,7 +341,7 @@ func (s *callStack) leave() (isEnd bool) {
 	return depth == 0
 }
 
-// A scratch is what looking for inlined calls needs for a while.
+// A scratch is what looking for functions and inlined calls needs for a while.
 type scratch struct {
 	ranges []segment
 	calls  []inlined

@@ -417,9 +417,7 @@ func (m *lineMachine) step() (lineEvent, error) {
 			}
 		case m.lengths[opcode-1] != standardLengths[min(opcode, lnsSetISA+1)]:
 			// Not the opcode that the standard has under that number.
-			for range m.lengths[opcode-1] {
-				c.uleb()
-			}
+			m.skipOperands(opcode)
 		case opcode == lnsCopy:
 			return lineRow, nil
 		case opcode == lnsAdvancePC:
@@ -442,15 +440,20 @@ func (m *lineMachine) step() (lineEvent, error) {
 		case opcode == lnsSetISA:
 			c.uleb()
 		default:
-			for range m.lengths[opcode-1] {
-				c.uleb()
-			}
+			m.skipOperands(opcode)
 		}
 		if c.failed {
 			return 0, m.wrong("the program is cut short at %#x", c.off)
 		}
 	}
 	return lineEnd, nil
+}
+
+// skipOperands skips the operands of a standard opcode whose meaning is not known.
+func (m *lineMachine) skipOperands(opcode uint64) {
+	for range m.lengths[opcode-1] {
+		m.c.uleb()
+	}
 }
 
 // standardLengths has how many operands each standard opcode has. The last

@@ -163,7 +163,8 @@ func (e Entry) member(role MemberRole) (m Member, err error) {
 	if ok {
 		m.place(&v)
 	}
-	return m, m.readField()
+	err = m.readField()
+	return m, err
 }
 
 // place sets the place from a DW_AT_data_member_location. DWARF 2 writes a constant as
