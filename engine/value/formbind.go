@@ -90,13 +90,12 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 	b := &binder{t: t, plain: plain}
 	out := &boundForm{form: f, shape: structure, name: shownName(t), short: typeText(t)}
 	for i := range f.clauses {
-		c := &f.clauses[i]
-		bc, err := b.clause(c)
-		if err != nil {
+		bc := boundClause{clause: &f.clauses[i]}
+		if err := b.clause(&bc); err != nil {
 			return nil, err
 		}
 		out.clauses = append(out.clauses, bc)
-		switch c.op {
+		switch bc.op {
 		case opItem, opLeaves:
 			out.shape = array
 		case opEntry:
@@ -131,66 +130,72 @@ func (b *binder) declare(name string, of *bound) int {
 
 var plainNumber = &bound{class: classNumber}
 
-func (b *binder) clause(c *clause) (bc boundClause, err error) {
-	bc.clause = c
-	exprs := c.exprs
+// clause binds a clause, which bc has, to the type.
+func (b *binder) clause(bc *boundClause) (err error) {
+	c, exprs := bc.clause, bc.clause.exprs
 	switch c.op {
 	case opFor:
-		if err = b.numbers(&bc, exprs...); err == nil {
+		if err = b.numbers(bc, exprs...); err == nil {
 			bc.slot = b.declare(c.name, plainNumber)
 		}
-		return bc, err
+		return err
 	case opFollow, opTree:
-		if err = b.numbers(&bc, exprs[0]); err != nil {
-			return bc, err
+		if err = b.numbers(bc, exprs[0]); err != nil {
+			return err
 		}
 		bc.slot = b.declare(c.name, bc.exprs[0])
-		return bc, b.numbers(&bc, exprs[1:]...)
+		return b.numbers(bc, exprs[1:]...)
 	case opBTree:
-		if err = b.numbers(&bc, exprs[0], exprs[1]); err != nil {
-			return bc, err
+		if err = b.numbers(bc, exprs[0], exprs[1]); err != nil {
+			return err
 		}
 		bc.slot = b.declare(c.name, bc.exprs[0])
 		bc.indexSlot = b.declare(c.index, plainNumber)
-		return bc, b.numbers(&bc, exprs[2:]...)
+		return b.numbers(bc, exprs[2:]...)
 	case opLet, opPlace:
-		x, err := b.expr(exprs[0])
-		if err == nil && c.op == opLet && x.class == classPlace {
-			x, err = loaded(x)
-		}
-		if err != nil {
-			return bc, err
-		}
-		bc.exprs = append(bc.exprs, x)
-		bc.slot = b.declare(c.name, x)
-		return bc, nil
+		return b.named(bc)
 	case opWhen, opIf, opCheck, opCount:
-		return bc, b.numbers(&bc, exprs...)
+		return b.numbers(bc, exprs...)
 	case opText:
-		if err := b.numbers(&bc, exprs...); err != nil {
-			return bc, err
+		if err := b.numbers(bc, exprs...); err != nil {
+			return err
 		}
-		return bc, b.summary(&bc)
+		return b.summary(bc)
 	case opString, opUTF8:
-		return bc, b.text(&bc, exprs)
+		return b.text(bc, exprs)
 	case opLeaves:
 		x, err := b.expr(exprs[0])
 		if err == nil {
 			bc.leaves, err = leaves(x, c.name)
 		}
-		return bc, err
+		return err
 	}
 	for _, e := range exprs { // places and numbers
 		x, err := b.expr(e)
 		if err != nil {
-			return bc, err
+			return err
 		}
 		if x.class == classType {
-			return bc, notBound("a type is no value")
+			return notBound("a type is no value")
 		}
 		bc.exprs = append(bc.exprs, x)
 	}
-	return bc, nil
+	return nil
+}
+
+// named binds a clause that gives a name to a place or, with opLet, to a number, which is
+// loaded where the expression says only its place.
+func (b *binder) named(bc *boundClause) error {
+	x, err := b.expr(bc.clause.exprs[0])
+	if err == nil && bc.op == opLet && x.class == classPlace {
+		x, err = loaded(x)
+	}
+	if err != nil {
+		return err
+	}
+	bc.exprs = append(bc.exprs, x)
+	bc.slot = b.declare(bc.clause.name, x)
+	return nil
 }
 
 // numbers binds expressions that give numbers.
