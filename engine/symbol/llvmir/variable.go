@@ -88,25 +88,32 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 		d.IsAddress = true
 	case ValueRecord, AssignRecord, DeclareValueRecord:
 	}
+	err = d.readValue(m, args, offset)
+	return d, err
+}
+
+// readValue reads what the arguments of a record say of the value of a variable: the value,
+// the variable, and an expression.
+func (d *DebugRecord) readValue(m *Module, args []Field, offset int64) error {
 	if len(args) < 2 {
-		return d, m.complain(d.Offset, "a value and a variable are expected")
+		return m.complain(d.Offset, "a value and a variable are expected")
 	}
 	n, ok := m.valueNode(&args[1].Value)
 	if !ok || n.Kind != "DILocalVariable" {
-		return d, m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
+		return m.complain(d.Offset, "a variable is expected, found %s", shorten([]byte(args[1].Value.String())))
 	}
 	d.values(m, &args[0].Value)
 	fields := m.ownExpression(&n)
 	if len(args) > 2 {
 		if fields, ok = m.expressionOf(&args[2].Value); !ok {
-			return d, m.complain(d.Offset, "an expression is expected, found %s", shorten([]byte(args[2].Value.String())))
+			return m.complain(d.Offset, "an expression is expected, found %s", shorten([]byte(args[2].Value.String())))
 		}
 	}
 	if len(fields) == 0 && d.Kind == ValueRecord && n.isIndirect() {
 		fields = []Field{{Value: Value{Kind: WordValue, Text: "DW_OP_deref"}}}
 	}
 	d.translate(fields, offset)
-	return d, nil
+	return nil
 }
 
 // translate translates the record's expression. The intrinsics of LLVM until 5 have
