@@ -383,30 +383,11 @@ func (r *rustName) typ() {
 		r.typ()
 		r.write("]")
 	case 'T':
-		r.write("(")
-		n := 0
-		for ; !r.failed && !r.take('E'); n++ {
-			if n > 0 {
-				r.write(", ")
-			}
-			r.typ()
-		}
-		if n == 1 {
-			r.write(",")
-		}
-		r.write(")")
-	case 'R', 'Q':
-		r.write("&")
-		if r.take('L') {
-			if index := r.base62(); index != 0 {
-				r.lifetime(index)
-				r.write(" ")
-			}
-		}
-		if c == 'Q' {
-			r.write("mut ")
-		}
-		r.typ()
+		r.tuple()
+	case 'R':
+		r.reference("")
+	case 'Q':
+		r.reference("mut ")
 	case 'P':
 		r.write("*const ")
 		r.typ()
@@ -423,6 +404,35 @@ func (r *rustName) typ() {
 		r.at--
 		r.path(true, false)
 	}
+}
+
+// tuple reads the types of a tuple.
+func (r *rustName) tuple() {
+	r.write("(")
+	n := 0
+	for ; !r.failed && !r.take('E'); n++ {
+		if n > 0 {
+			r.write(", ")
+		}
+		r.typ()
+	}
+	if n == 1 {
+		r.write(",")
+	}
+	r.write(")")
+}
+
+// reference reads the type of a reference, which may have a lifetime.
+func (r *rustName) reference(mutable string) {
+	r.write("&")
+	if r.take('L') {
+		if index := r.base62(); index != 0 {
+			r.lifetime(index)
+			r.write(" ")
+		}
+	}
+	r.write(mutable)
+	r.typ()
 }
 
 func (r *rustName) function() {
@@ -574,9 +584,17 @@ func (r *rustName) hexadecimal() (digits string, v uint64, ok bool) {
 	}
 }
 
-// decodePunycode decodes an identifier (RFC 3492), with "_" for the delimiter.
+// The parameters of Punycode (RFC 3492, 5).
+const (
+	punycodeBase = 36
+	punycodeTMin = 1
+	punycodeTMax = 26
+	punycodeSkew = 38
+	punycodeDamp = 700
+)
+
+// decodePunycode decodes an identifier (RFC 3492, 6.2), with "_" for the delimiter.
 func decodePunycode(s string) (string, bool) {
-	const base, tMin, tMax, skew, damp = 36, 1, 26, 38, 700
 	var out []rune
 	rest := s
 	if i := strings.LastIndexByte(s, '_'); i >= 0 {
@@ -588,44 +606,27 @@ func decodePunycode(s string) (string, bool) {
 	n, bias, i := 128, 72, 0
 	for at := 0; at < len(rest); {
 		old, w := i, 1
-		for k := base; ; k += base {
+		for k := punycodeBase; ; k += punycodeBase {
 			if at == len(rest) {
 				return "", false
 			}
-			var digit int
-			switch c := rest[at]; {
-			case c >= 'a' && c <= 'z':
-				digit = int(c - 'a')
-			case c >= '0' && c <= '9':
-				digit = int(c-'0') + 26
-			default:
-				return "", false
-			}
+			digit := punycodeDigit(rest[at])
 			at++
-			if digit > (math.MaxInt32-i)/w {
+			if digit < 0 || digit > (math.MaxInt32-i)/w {
 				return "", false
 			}
 			i += digit * w
-			t := min(max(k-bias, tMin), tMax)
+			t := min(max(k-bias, punycodeTMin), punycodeTMax)
 			if digit < t {
 				break
 			}
-			if w > math.MaxInt32/(base-t) {
+			if w > math.MaxInt32/(punycodeBase-t) {
 				return "", false
 			}
-			w *= base - t
+			w *= punycodeBase - t
 		}
 		size := len(out) + 1
-		delta := (i - old) / 2
-		if old == 0 {
-			delta = i / damp
-		}
-		delta += delta / size
-		k := 0
-		for ; delta > (base-tMin)*tMax/2; k += base {
-			delta /= base - tMin
-		}
-		bias = k + (base-tMin+1)*delta/(delta+skew)
+		bias = punycodeBias(i-old, size, old == 0)
 		n += i / size
 		i %= size
 		if n > utf8.MaxRune || !utf8.ValidRune(rune(n)) {
@@ -635,6 +636,33 @@ func decodePunycode(s string) (string, bool) {
 		i++
 	}
 	return string(out), true
+}
+
+// punycodeDigit is the value of a digit; -1 of what is none.
+func punycodeDigit(c byte) int {
+	switch {
+	case c >= 'a' && c <= 'z':
+		return int(c - 'a')
+	case c >= '0' && c <= '9':
+		return int(c-'0') + 26
+	}
+	return -1
+}
+
+// punycodeBias is the bias that follows a delta (RFC 3492, 6.1). size is how many
+// characters there are, with the one that the delta gave; isFirst says that it is the first.
+func punycodeBias(delta, size int, isFirst bool) int {
+	if isFirst {
+		delta /= punycodeDamp
+	} else {
+		delta /= 2
+	}
+	delta += delta / size
+	k := 0
+	for ; delta > (punycodeBase-punycodeTMin)*punycodeTMax/2; k += punycodeBase {
+		delta /= punycodeBase - punycodeTMin
+	}
+	return k + (punycodeBase-punycodeTMin+1)*delta/(delta+punycodeSkew)
 }
 
 // legacyEscapes are those of Rust's legacy mangling, between dollar signs.
