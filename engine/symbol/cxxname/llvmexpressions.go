@@ -16,18 +16,9 @@ func (o *llvmPrinter) expression(n *node) {
 	case kindBinary:
 		o.binary(n)
 	case kindTernary:
-		o.operand(n.a, n.prec, false)
-		o.string(" ? ")
-		o.operand(n.b, precDefault, false)
-		o.string(" : ")
-		o.operand(n.c, precAssign, true)
+		o.ternary(n)
 	case kindCall:
-		if n.flag {
-			o.enclosed(n.a)
-		} else {
-			o.print(n.a)
-		}
-		o.inBrackets(n.list)
+		o.call(n)
 	case kindCast:
 		o.enclosed(n.a)
 		o.inBrackets(n.list)
@@ -178,6 +169,23 @@ func (o *llvmPrinter) binary(n *node) {
 	if all {
 		o.close(')')
 	}
+}
+
+func (o *llvmPrinter) ternary(n *node) {
+	o.operand(n.a, n.prec, false)
+	o.string(" ? ")
+	o.operand(n.b, precDefault, false)
+	o.string(" : ")
+	o.operand(n.c, precAssign, true)
+}
+
+func (o *llvmPrinter) call(n *node) {
+	if n.flag {
+		o.enclosed(n.a)
+	} else {
+		o.print(n.a)
+	}
+	o.inBrackets(n.list)
 }
 
 func (o *llvmPrinter) allocation(n *node) {
