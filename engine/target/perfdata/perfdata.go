@@ -188,7 +188,7 @@ func (f *File) scan(index int) {
 		if r.isCut && r.kind != recordSample {
 			return // a sample is delivered with what it has
 		}
-		f.counts[r.kind]++
+		f.count(&r)
 		switch r.kind {
 		case recordAuxtrace:
 			f.traced += next - at - uint64(len(r.data))
@@ -222,17 +222,22 @@ func (f *File) scan(index int) {
 		}
 		last = max(t, f.runs[len(f.runs)-1].time)
 		f.runs[len(f.runs)-1].end = next
-		switch r.kind {
-		case recordLost: // the id, and how many
-			if b := f.attrs.body(&r, f.order); len(b) >= 16 {
-				f.lost += f.order.u64(b[8:])
-			}
-		case recordLostSamples:
-			if b := f.attrs.body(&r, f.order); len(b) >= 8 {
-				f.dropped += f.order.u64(b)
-			}
-		}
 		at = next
+	}
+}
+
+// count counts a record, and what it says was lost.
+func (f *File) count(r *record) {
+	f.counts[r.kind]++
+	switch r.kind {
+	case recordLost: // the id, and how many
+		if b := f.attrs.body(r, f.order); len(b) >= 16 {
+			f.lost += f.order.u64(b[8:])
+		}
+	case recordLostSamples:
+		if b := f.attrs.body(r, f.order); len(b) >= 8 {
+			f.dropped += f.order.u64(b)
+		}
 	}
 }
 
