@@ -266,47 +266,63 @@ func (w *bundleWalk) readEntries(b *bundle, data []byte) error {
 	return nil
 }
 
-// unpack unpacks a compressed bundle: the magic, a version and a method of 2
-// bytes each, the size of all of it (not in version 1), the size of what it
-// unpacks to (of 4 bytes each, in version 3 of 8), and the first 8 bytes of that
-// one's MD5.
-func (w *bundleWalk) unpack(b *bundle, data []byte) ([]byte, error) {
+// A packedHeader is what a compressed bundle begins with: the magic, a version and a
+// method of 2 bytes each, the size of all of it (not in version 1), the size of what it
+// unpacks to (of 4 bytes each, in version 3 of 8), and the first 8 bytes of that one's MD5.
+type packedHeader struct {
+	version, method uint16
+	length          int    // of the header, in bytes
+	total           uint64 // bytes of the bundle; 0: its end says it (version 1)
+	size            uint64 // bytes of what it unpacks to
+	md5             []byte
+}
+
+func readPackedHeader(data []byte) (h packedHeader, err error) {
 	header, _ := slice(data, 0, min(uint64(len(data)), 32))
 	if len(header) < 8 {
-		return nil, fmt.Errorf("%d bytes, expected a version and a method behind the magic", len(data))
+		return h, fmt.Errorf("%d bytes, expected a version and a method behind the magic", len(data))
 	}
-	version, method := binary.LittleEndian.Uint16(header[4:]), binary.LittleEndian.Uint16(header[6:])
-	length := map[uint16]int{1: 20, 2: 24, 3: 32}[version]
+	h.version, h.method = binary.LittleEndian.Uint16(header[4:]), binary.LittleEndian.Uint16(header[6:])
+	h.length = map[uint16]int{1: 20, 2: 24, 3: 32}[h.version]
 	switch {
-	case length == 0:
-		return nil, fmt.Errorf("version %d of compressed bundles, expected 1 to 3", version)
-	case len(header) < length:
-		return nil, fmt.Errorf("%d bytes, expected a header of %d", len(data), length)
+	case h.length == 0:
+		return h, fmt.Errorf("version %d of compressed bundles, expected 1 to 3", h.version)
+	case len(header) < h.length:
+		return h, fmt.Errorf("%d bytes, expected a header of %d", len(data), h.length)
 	}
-	var total, size uint64
-	switch version {
+	switch h.version {
 	case 1:
-		size = uint64(binary.LittleEndian.Uint32(header[8:]))
+		h.size = uint64(binary.LittleEndian.Uint32(header[8:]))
 	case 2:
-		total, size = uint64(binary.LittleEndian.Uint32(header[8:])), uint64(binary.LittleEndian.Uint32(header[12:]))
+		h.total, h.size = uint64(binary.LittleEndian.Uint32(header[8:])), uint64(binary.LittleEndian.Uint32(header[12:]))
 	case 3:
-		total, size = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
+		h.total, h.size = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
 	}
-	if version > 1 {
-		if total < uint64(length) || total > uint64(len(data)) {
-			return nil, fmt.Errorf("a size of %d bytes, expected %d to %d", total, length, len(data))
-		}
-		b.size = total
-		data = data[:total]
+	if h.version > 1 && (h.total < uint64(h.length) || h.total > uint64(len(data))) {
+		return h, fmt.Errorf("a size of %d bytes, expected %d to %d", h.total, h.length, len(data))
+	}
+	h.md5 = header[h.length-8 : h.length]
+	return h, nil
+}
+
+// unpack unpacks a compressed bundle.
+func (w *bundleWalk) unpack(b *bundle, data []byte) ([]byte, error) {
+	h, err := readPackedHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	if h.version > 1 {
+		b.size = h.total
+		data = data[:h.total]
 	}
 	var open unpacker
-	packed := data[length:]
-	switch method {
+	packed := data[h.length:]
+	switch h.method {
 	case 0:
 		b.packing, open = "zlib", newZLIB
 	case 1:
 		b.packing, open = "zstd", newZSTD
-		if version == 1 {
+		if h.version == 1 {
 			n, err := zstdFrame(packed)
 			if err != nil {
 				return nil, err
@@ -314,22 +330,22 @@ func (w *bundleWalk) unpack(b *bundle, data []byte) ([]byte, error) {
 			packed = packed[:n]
 		}
 	default:
-		return nil, fmt.Errorf("compression method %d, expected 0 (zlib) or 1 (zstd)", method)
+		return nil, fmt.Errorf("compression method %d, expected 0 (zlib) or 1 (zstd)", h.method)
 	}
-	if size > w.left {
-		return nil, fmt.Errorf("%w: %d bytes more, expected at most %d", ErrTooLarge, size, w.left)
+	if h.size > w.left {
+		return nil, fmt.Errorf("%w: %d bytes more, expected at most %d", ErrTooLarge, h.size, w.left)
 	}
-	w.left -= size
+	w.left -= h.size
 	r := bytes.NewReader(packed)
-	unpacked, err := unpack(r, size, open)
+	unpacked, err := unpack(r, h.size, open)
 	if err != nil {
 		return nil, err
 	}
-	if version == 1 {
-		b.size = uint64(length + len(packed) - r.Len())
+	if h.version == 1 {
+		b.size = uint64(h.length + len(packed) - r.Len())
 	}
-	if sum := md5.Sum(unpacked); !bytes.Equal(sum[:8], header[length-8:length]) {
-		return nil, fmt.Errorf("unpacked to bytes whose MD5 begins with %x, expected %x", sum[:8], header[length-8:length])
+	if sum := md5.Sum(unpacked); !bytes.Equal(sum[:8], h.md5) {
+		return nil, fmt.Errorf("unpacked to bytes whose MD5 begins with %x, expected %x", sum[:8], h.md5)
 	}
 	return unpacked, nil
 }

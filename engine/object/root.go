@@ -148,28 +148,34 @@ func openat2In(dir int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// walkIn does what openat2In does, one component at a time: it keeps the
-// directories from the root down to where it is, never follows a link by the
-// kernel, and goes up only by forgetting the last directory.
+// A rootWalk is on its way through directories beneath a root. It keeps those from the
+// root down to where it is, and goes up only by forgetting the last one.
+type rootWalk struct {
+	root  int
+	below []int // directories entered, beneath the root
+}
+
+// here is the directory that the walk is in.
+func (w *rootWalk) here() int {
+	if len(w.below) == 0 {
+		return w.root
+	}
+	return w.below[len(w.below)-1]
+}
+
+// leave goes up to where n directories are entered.
+func (w *rootWalk) leave(n int) {
+	for _, fd := range w.below[n:] {
+		closeFD(fd)
+	}
+	w.below = w.below[:n]
+}
+
+// walkIn does what openat2In does, one component at a time, and never follows a link by
+// the kernel.
 func walkIn(dir int, name string, flags int) (int, error) {
-	var below []int // directories entered, beneath dir
-	defer func() {
-		for _, fd := range below {
-			closeFD(fd)
-		}
-	}()
-	leave := func(n int) {
-		for _, fd := range below[n:] {
-			closeFD(fd)
-		}
-		below = below[:n]
-	}
-	here := func() int {
-		if len(below) == 0 {
-			return dir
-		}
-		return below[len(below)-1]
-	}
+	w := rootWalk{root: dir}
+	defer w.leave(0)
 	todo := strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
 		component := todo[0]
@@ -178,10 +184,10 @@ func walkIn(dir int, name string, flags int) (int, error) {
 		case "", ".":
 			continue
 		case "..":
-			leave(max(0, len(below)-1))
+			w.leave(max(0, len(w.below)-1))
 			continue
 		}
-		fd, err := openAt(here(), component, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		fd, err := openAt(w.here(), component, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 		if err != nil {
 			return -1, err
 		}
@@ -201,24 +207,24 @@ func walkIn(dir int, name string, flags int) (int, error) {
 				return -1, unix.ELOOP
 			}
 			if strings.HasPrefix(target, "/") {
-				leave(0)
+				w.leave(0)
 			}
 			todo = append(strings.Split(target, "/"), todo...)
 			if len(todo) > unix.PathMax {
 				return -1, unix.ENAMETOOLONG
 			}
 		case unix.S_IFDIR:
-			below = append(below, fd)
+			w.below = append(w.below, fd)
 		default:
 			closeFD(fd)
 			if len(todo) > 0 {
 				return -1, unix.ENOTDIR
 			}
-			return openAt(here(), component, flags|unix.O_NOFOLLOW)
+			return openAt(w.here(), component, flags|unix.O_NOFOLLOW)
 		}
 	}
 	// The path is of a directory.
-	return openAt(here(), ".", flags)
+	return openAt(w.here(), ".", flags)
 }
 
 func openAt(dir int, name string, flags int) (fd int, err error) {
