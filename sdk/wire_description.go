@@ -29,16 +29,8 @@ func encodeDescription(d *Description) *pb.Description {
 				FirstIndex: r.FirstIndex, Aliases: r.Aliases, Lanes: r.Lanes,
 			}
 		}),
-		RegisterSets: column(d.RegisterSets, func(s *RegisterSet) *pb.RegisterSet {
-			return &pb.RegisterSet{
-				Source: pb.RegisterSource(s.Source), Owner: s.Owner, Type: s.Type,
-				Offsets:         column(s.Fields, func(f *RegisterField) uint32 { return f.Offset }),
-				Sizes:           column(s.Fields, func(f *RegisterField) uint32 { return f.Size }),
-				Registers:       column(s.Fields, func(f *RegisterField) uint32 { return f.Register }),
-				RegisterOffsets: column(s.Fields, func(f *RegisterField) uint32 { return f.RegisterOffset }),
-			}
-		}),
-		Pc: d.PC, Sp: d.SP, Fp: d.FP, ReturnAddress: d.ReturnAddress,
+		RegisterSets: column(d.RegisterSets, encodeRegisterSet),
+		Pc:           d.PC, Sp: d.SP, Fp: d.FP, ReturnAddress: d.ReturnAddress,
 		AddressSpaces: column(d.AddressSpaces, func(s *AddressSpace) *pb.AddressSpace {
 			return &pb.AddressSpace{Number: uint64(s.Number), Name: s.Name, Bits: s.Bits, Scope: pb.SpaceScope(s.Scope)}
 		}),
@@ -84,6 +76,16 @@ func encodeOneRow(r *cfi.Row) *pb.Rows {
 	return encodeRows([]cfi.Row{*r})
 }
 
+func encodeRegisterSet(s *RegisterSet) *pb.RegisterSet {
+	return &pb.RegisterSet{
+		Source: pb.RegisterSource(s.Source), Owner: s.Owner, Type: s.Type,
+		Offsets:         column(s.Fields, func(f *RegisterField) uint32 { return f.Offset }),
+		Sizes:           column(s.Fields, func(f *RegisterField) uint32 { return f.Size }),
+		Registers:       column(s.Fields, func(f *RegisterField) uint32 { return f.Register }),
+		RegisterOffsets: column(s.Fields, func(f *RegisterField) uint32 { return f.RegisterOffset }),
+	}
+}
+
 func decodeDescription(p *pb.Description) (*Description, error) {
 	d := decoder{message: "Description"}
 	description := &Description{
@@ -91,14 +93,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		Recognises:  column(p.GetRecognises(), d.recogniser),
 		ByteOrder:   enum(&d, "byte_order", p.GetByteOrder(), BigEndian),
 		AddressBits: p.GetAddressBits(),
-		Registers: column(p.GetRegisters(), func(p **pb.RegisterRange) RegisterRange {
-			r := *p
-			return RegisterRange{
-				First: r.GetFirst(), Count: r.GetCount(), Names: r.GetNames(),
-				Bits: r.GetBits(), Class: enum(&d, "registers.class", r.GetClass(), Control),
-				FirstIndex: r.GetFirstIndex(), Aliases: r.GetAliases(), Lanes: r.GetLanes(),
-			}
-		}),
+		Registers:   column(p.GetRegisters(), d.registerRange),
 		RegisterSets: column(p.GetRegisterSets(), func(p **pb.RegisterSet) RegisterSet {
 			s := *p
 			return RegisterSet{
@@ -161,6 +156,15 @@ func (d *decoder) oneRow(field string, p *pb.Rows) *cfi.Row {
 		return nil
 	}
 	return &rows[0]
+}
+
+func (d *decoder) registerRange(p **pb.RegisterRange) RegisterRange {
+	r := *p
+	return RegisterRange{
+		First: r.GetFirst(), Count: r.GetCount(), Names: r.GetNames(),
+		Bits: r.GetBits(), Class: enum(d, "registers.class", r.GetClass(), Control),
+		FirstIndex: r.GetFirstIndex(), Aliases: r.GetAliases(), Lanes: r.GetLanes(),
+	}
 }
 
 func (d *decoder) recogniser(p **pb.Recogniser) Recogniser {

@@ -69,21 +69,29 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	return r, nil
 }
 
-// encodeOpenObjectAnswer encodes an answer without the rows of its tables,
-// which go in parts of their own.
-func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
+// checkColumns checks that what has several columns has as much in each.
+func checkColumns(a *OpenObjectAnswer) error {
 	for i := range a.PositionMaps {
 		m := &a.PositionMaps[i]
 		if len(m.PCs) != len(m.Positions) {
-			return nil, fmt.Errorf("OpenObjectAnswer.PositionMaps[%d]: %d PCs and %d positions, expected as many", i, len(m.PCs), len(m.Positions))
+			return fmt.Errorf("OpenObjectAnswer.PositionMaps[%d]: %d PCs and %d positions, expected as many", i, len(m.PCs), len(m.Positions))
 		}
 	}
 	for i := range a.Variables {
 		v := &a.Variables[i]
 		if len(v.Start) != len(v.End) || len(v.Start) != len(v.Locations) {
-			return nil, fmt.Errorf("OpenObjectAnswer.Variables[%d]: %d starts, %d ends and %d locations, expected as many",
+			return fmt.Errorf("OpenObjectAnswer.Variables[%d]: %d starts, %d ends and %d locations, expected as many",
 				i, len(v.Start), len(v.End), len(v.Locations))
 		}
+	}
+	return nil
+}
+
+// encodeOpenObjectAnswer encodes an answer without the rows of its tables,
+// which go in parts of their own.
+func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
+	if err := checkColumns(a); err != nil {
+		return nil, err
 	}
 	return &pb.OpenObjectAnswer{
 		Processor: a.Processor, Dialect: a.Dialect,
