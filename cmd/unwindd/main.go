@@ -2,6 +2,9 @@
 
 // Command unwindd unwinds and symbolizes stacks that run across CPUs and
 // accelerators.
+//
+// The package is large because every command is in it, flags and help, a file or two for
+// each; what commands do is in the packages beneath.
 package main
 
 import (

@@ -22,4 +22,7 @@
 // A row comes from the first of the sources in rowSources that has one, a name
 // from the first of those in nameSources. A new source is a type with one method,
 // and a line in the list.
+//
+// The package is large because each source looks into the same Object, with its lock
+// held, and asks the sources before it.
 package code

@@ -22,4 +22,7 @@
 //
 // An Arch is one architecture, wherever it runs: bundled (this executable,
 // started again), a vendor's executable, or in this process.
+//
+// The package is large because confining a process (Landlock, system calls, limits) is
+// in it, which alternates with starting it, step by step.
 package plugin

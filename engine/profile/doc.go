@@ -8,4 +8,8 @@
 // addresses of their objects, so that an object's rows and names are found once,
 // however many processes mapped it and wherever. What a process has mapped at a
 // time is a codeSpace beside it.
+//
+// The package is large because samples of accelerators, code that runtimes made, and
+// parts that other machines walked all end in the same stacks, which are put together
+// while they are walked.
 package profile

@@ -8,6 +8,9 @@
 // start is followed with the stack pointer, the frame pointer and the
 // preserved registers as symbolic values, over all branches. What two paths
 // say differently about an instruction is not known there.
+//
+// The package is large because the disassembler does not say what that takes: the tables
+// of encodings, what each operation does to the state, and what it accesses are here.
 package x86_64
 
 import (

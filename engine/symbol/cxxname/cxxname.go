@@ -10,6 +10,9 @@
 //
 // Names are hostile: reading is bounded by depth and by parts, writing by parts
 // and by the length of the text.
+//
+// The package is large because the grammar is: one tree of names has a parser and two
+// printers, and no part of it is of use to others.
 package cxxname
 
 // LLVM gives a mangled name of C++ as LLVM 22's tools write it; false where they
