@@ -17,10 +17,10 @@ type CIE struct {
 	Offset        uint64 // of the entry in its section
 	Version       uint8  // 1, 3 or 4
 	Augmentation  string
-	AddressSize   int // bytes
-	SegmentSize   int // bytes of a segment selector; 0: there are none
-	CodeAlignment uint64
-	DataAlignment int64
+	AddressSize   int    // bytes
+	SegmentSize   int    // bytes of a segment selector; 0: there are none
+	CodeAlignment uint64 // what DW_CFA_advance_loc counts in, bytes
+	DataAlignment int64  // what offsets from the CFA count in, bytes
 	ReturnAddress uint64 // column of the return address
 	// SignalFrame says that the FDEs are those of signal trampolines
 	// (augmentation S): the caller was interrupted, its PC is exact.

@@ -28,7 +28,8 @@ type Compiler struct {
 
 // NewCompiler returns a Compiler for rows whose CFA is an address of addressBits
 // bits (1 to 64), and that answer for columns, at most MaxColumns. The index of
-// a column in it is the column's index in compiled rows.
+// a column in it is the column's index in compiled rows. The error says which of
+// these bounds does not hold.
 func NewCompiler(addressBits uint32, columns []Column) (*Compiler, error) {
 	if addressBits == 0 || addressBits > 64 {
 		return nil, fmt.Errorf("addresses of %d bits, expected 1 to 64", addressBits)

@@ -167,7 +167,8 @@ func (in *Instruction) isAdvance() bool {
 // instruction that sets or advances the location and one for the end, until
 // yield returns false. What Rows leaves out is there: rows that the next one
 // replaces because it begins at the same address, rows at or behind End, those
-// of an FDE of no code. The row is reused as with Rows.
+// of an FDE of no code. The row is reused as with Rows. The error is that of the
+// first instruction that cannot be executed, behind the rows before it.
 func (f *FDE) Advances(yield func(*Row) bool) error {
 	m := machines.Get().(*machine)
 	m.row, m.listing = &m.own, f.listing

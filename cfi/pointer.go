@@ -6,10 +6,10 @@ import "github.com/unwindd/unwindd/internal/ehpe"
 
 // A Pointer is an encoded pointer of a CIE or FDE. The zero Pointer is none.
 type Pointer struct {
-	Address uint64
+	Address uint64 // virtual
 	// Indirect says that Address is where the pointer is, not the pointer.
 	Indirect bool
-	Present  bool
+	Present  bool // there is one
 }
 
 // fixedSize returns how many bytes a format takes when that does not depend on

@@ -47,19 +47,19 @@ type CFAKind uint8
 // The forms of a CFA rule. A row whose CFA is NoCFA holds no information
 // (it is not an outermost frame: producers exist that write empty FDEs).
 const (
-	NoCFA CFAKind = iota
-	CFARegister
-	CFAExpression
+	NoCFA         CFAKind = iota
+	CFARegister           // a register plus an offset
+	CFAExpression         // what an expression yields
 )
 
 // A CFARule says where the frame is: register plus offset in an address space,
 // or an expression that yields a memory location.
 type CFARule struct {
 	Kind     CFAKind
-	Register uint64
-	Offset   int64 // bytes
-	Space    locexpr.AddressSpace
-	Expr     []byte
+	Register uint64               // CFARegister: DWARF register number
+	Offset   int64                // CFARegister: bytes
+	Space    locexpr.AddressSpace // CFARegister: that of the CFA
+	Expr     []byte               // CFAExpression: operations, in the object's dialect
 }
 
 // A Row is one row of the call frame table: what holds for PCs in [Start, End).
@@ -70,7 +70,7 @@ type CFARule struct {
 // are evaluated with this frame's CFA and registers, and in every frame but
 // the top one they override what the callee's row recovered.
 type Row struct {
-	Start, End    uint64
+	Start, End    uint64 // virtual addresses
 	CFA           CFARule
 	Rules         []RegisterRule
 	CallSite      []RegisterRule

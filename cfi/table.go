@@ -20,8 +20,8 @@ type Section struct {
 	// EH says that Data has the conventions of .eh_frame (LSB 5.0, 10.6), else
 	// those of .debug_frame (DWARF 5, 6.4.1).
 	EH          bool
-	Order       binary.ByteOrder
-	AddressSize int // bytes of an address where the CIE does not say: 4 or 8
+	Order       binary.ByteOrder // binary.LittleEndian or binary.BigEndian
+	AddressSize int              // bytes of an address where the CIE does not say: 4 or 8
 	// Text and DataBase are the bases of DW_EH_PE_textrel and DW_EH_PE_datarel; 0
 	// where they are not known. For .eh_frame the data is the global offset
 	// table, for .eh_frame_hdr that section itself.
@@ -59,8 +59,8 @@ type Table struct {
 // depends on its offset. Large programs have one CIE for thousands of FDEs.
 const cieSlots = 256
 
-// NewTable checks the description of a section. The section itself is read
-// when something is asked of the Table.
+// NewTable checks the description of a section: the error wraps ErrSection or
+// ErrAddressSize. The section itself is read when something is asked of the Table.
 func NewTable(s Section) (*Table, error) {
 	t := &Table{section: s}
 	switch s.Order {
@@ -91,7 +91,7 @@ func (t *Table) FDE(pc uint64) (*FDE, error) {
 }
 
 // FDEIn is FDE in one code section of a relocatable object, as Section.Code
-// numbers them.
+// numbers them. ErrNoFDE when none of that section covers pc.
 func (t *Table) FDEIn(code uint32, pc uint64) (*FDE, error) {
 	f := new(FDE)
 	t.indexOnce.Do(t.buildIndex)
@@ -106,7 +106,7 @@ func (t *Table) FDEIn(code uint32, pc uint64) (*FDE, error) {
 }
 
 // find fills f, so that FDE is small enough to be inlined and its result may
-// isLive on the caller's stack.
+// live on the caller's stack.
 func (t *Table) find(pc uint64, f *FDE) error {
 	h := t.header.Load()
 	if h != nil {

@@ -190,7 +190,7 @@ func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*P
 }
 
 // ProfilePart walks the samples of one part of a perf.data file, and writes what
-// ProfileOptions.Parts of the whole takes.
+// ProfileOptions.Parts of the whole takes. Its errors are those of Profile, and that of w.
 func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
 	return e.profileMaker().MakePart(ctx, path, part, o, w)
 }

@@ -122,7 +122,8 @@ type Engine struct {
 	targets map[*Target]struct{}
 }
 
-// New makes an engine. It starts no plugin.
+// New makes an engine. It starts no plugin. The error is that of an option without a
+// meaning, or that of plugin.NewManager.
 func New(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -159,7 +160,8 @@ func (o *Options) complete() error {
 // objects, the files that are open, and the plugins: it costs nothing to make, and a
 // process that answers many kinds of questions keeps one engine and asks each by another
 // view of it. Plugins, Disassembler and CacheBytes of the options are e's. Close of it
-// closes its targets alone, and goes before that of e.
+// closes its targets alone, and goes before that of e. The error is that of an option
+// without a meaning.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -179,8 +181,8 @@ func (o *Options) walks() walk.Options {
 	}
 }
 
-// Close closes the targets that are still open and ends the plugins, which those of a
-// view (With) are not.
+// Close closes the targets that are still open, and ends the plugins unless e is a view
+// (With). The error joins those of the targets' Close.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	open := make([]*Target, 0, len(e.targets))
@@ -249,7 +251,8 @@ func (e *Engine) Open(path string) (*Target, error) {
 }
 
 // OpenFile opens what a file has that is open, as Open does: a regular file, or a pipe,
-// which is read to its end. name is the target's path in all that is said.
+// which is read to its end. name is the target's path in all that is said. The error of
+// what is no target wraps ErrUnknownTarget.
 func (e *Engine) OpenFile(f *os.File, name string) (*Target, error) {
 	in, err := unpack.Read(f, name, e.unpacking())
 	return e.openInput(name, in, err)

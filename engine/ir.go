@@ -34,7 +34,8 @@ type IRFile struct {
 	mapping *object.Mapping
 }
 
-// Close closes the file; nothing that came out of it may be used any more.
+// Close closes the file; nothing that came out of it may be used any more. The error is
+// that of the mapping.
 func (f *IRFile) Close() error { return f.mapping.Close() }
 
 // OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR. The

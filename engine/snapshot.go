@@ -73,7 +73,8 @@ type Snapshot struct {
 	describe func(arch string) (*sdk.Description, error)
 }
 
-// Write writes the snapshot. Equal snapshots give equal bytes.
+// Write writes the snapshot. Equal snapshots give equal bytes. The error is that of w, or
+// says what in the snapshot has no place in the format.
 func (s *Snapshot) Write(w io.Writer) error {
 	return snapshot.Write(w, &s.Contents, snapshot.Options{Describe: s.describe})
 }
@@ -82,7 +83,8 @@ func (s *Snapshot) Write(w io.Writer) error {
 // that is walked from the snapshot is the one that is walked from the target,
 // where the files of its modules are found. It uses the modules of the target,
 // which must not be walked by another goroutine meanwhile. The snapshot is of
-// use as long as the target is open.
+// use as long as the target is open. The error is that of ctx; Unwalked says that
+// no stack could be walked.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	options := t.engine.options.walks()
 	options.NoSymbols, options.Registers = true, true // what callees saved of registers is kept with them

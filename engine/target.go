@@ -26,7 +26,8 @@ type Target struct {
 	sources func() *source.Files
 }
 
-// Close closes the target and the files it mapped.
+// Close closes the target and the files it mapped. The error is that of closing the file
+// or process that the target is in.
 func (t *Target) Close() error {
 	t.engine.mu.Lock()
 	delete(t.engine.targets, t)

@@ -36,7 +36,7 @@ type Evaluator struct {
 	Dialect     *Dialect // nil: DWARF5
 	AddressBits uint32   // size of the generic type, 8 to 64; 0 is 64
 	Order       ByteOrder
-	Limits      Limits
+	Limits      Limits // of each evaluation, with all within it
 	CFI         bool   // the restrictions of A.6.4.2 apply
 	OffsetSize  int    // bytes of an offset in .debug_info: 4 or 8 by the DWARF format; 0 is 4
 	LoadBias    uint64 // added to the addresses of DW_OP_addr and DW_OP_addrx (A.2.5.4.4.3)
@@ -121,8 +121,8 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 	return result, err
 }
 
-// Value evaluates expr as a value. An implicit pointer is an error; Evaluate
-// returns it.
+// Value evaluates expr as a value. An error is an *Error, as it is of Evaluate; an
+// implicit pointer is one, which Evaluate returns.
 func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, error) {
 	defer e.leave()
 	ev, err := e.run(expr, ctx, initial)
@@ -136,7 +136,8 @@ func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, er
 	return v, err
 }
 
-// Location evaluates expr as a location description.
+// Location evaluates expr as a location description (A.2.5.4). An error is an *Error,
+// as it is of Evaluate.
 func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Location, err error) {
 	defer e.leave()
 	ev, err := e.run(expr, ctx, initial)
@@ -149,7 +150,7 @@ func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Loca
 // EntryValue evaluates the block of DW_OP_entry_value in the context of the
 // calling frame (A.2.5.4.3.4): a value is itself, and a register that the last
 // operation names is read. Of a register that is wider than the generic type it
-// gives an unsigned integer of that size.
+// gives an unsigned integer of that size. An error is an *Error, as it is of Evaluate.
 func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	defer e.leave()
 	ev, err := e.run(expr, caller, nil)

@@ -85,7 +85,8 @@ func BigValue(t *BaseType, x *big.Int) Value {
 }
 
 // FloatValue returns the value of type t, a floating point type of one element,
-// that is nearest to f.
+// that is nearest to f. The error wraps ErrType where t is another type, or one
+// whose encoding or size is not known.
 func FloatValue(t *BaseType, f float64) (Value, error) {
 	if t == nil || t.Elements != 0 || t.class() != floatClass {
 		return Value{}, fmt.Errorf("%w: type %v is no floating point type", ErrType, t)
@@ -98,7 +99,8 @@ func FloatValue(t *BaseType, f float64) (Value, error) {
 }
 
 // ValueOf returns the value of type t that a location storage of t.Size() bits
-// holds; nil is the generic type, of as many bits as b has.
+// holds; nil is the generic type, of as many bits as b has. The error wraps ErrType
+// where b has not the bytes of t, or more than the 8 of the generic type.
 func ValueOf(t *BaseType, b []byte, order ByteOrder) (Value, error) {
 	n := uint64(len(b)) * 8
 	if t != nil {
