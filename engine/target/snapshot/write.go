@@ -373,7 +373,8 @@ func (w *writer) threads(threads []*target.Thread) error {
 		if err := stopTexts(t, &out); err != nil {
 			return nil, err
 		}
-		return out, launchTexts(t, &out)
+		err := launchTexts(t, &out)
+		return out, err
 	})
 }
 
