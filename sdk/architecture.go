@@ -34,15 +34,25 @@ import (
 )
 
 // An Architecture teaches the engine one architecture. Its methods may be
-// called concurrently.
+// called concurrently. An error of one ends what needed its answer; with an error of
+// Describe the architecture cannot be used at all.
 type Architecture interface {
+	// Describe says what is constant about the architecture.
 	Describe(ctx context.Context) (*Description, error)
+	// OpenTarget finds the threads and code objects that notes of a core tell of.
 	OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error)
+	// OpenObject says what is special about a code object.
 	OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error)
+	// FrameRules reads the code of functions that have no rows. The error may wrap
+	// ErrObjectNotOpen.
 	FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error)
+	// BindThreads says where threads are, by the registers of their top frames.
 	BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error)
+	// Translate says where an address in an opaque range of an address space is.
 	Translate(ctx context.Context, e Engine, req *TranslateRequest) (*TranslateAnswer, error)
+	// ClassifyReturn says whether there are calls before addresses.
 	ClassifyReturn(ctx context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error)
+	// Disassemble decodes instructions, and says what they do.
 	Disassemble(ctx context.Context, req *DisassembleRequest) (*DisassembleAnswer, error)
 }
 
@@ -69,8 +79,8 @@ type Engine interface {
 type MemoryRange struct {
 	Space   locexpr.AddressSpace
 	Address uint64
-	Thread  uint64
-	Lane    int32
+	Thread  uint64 // handle
+	Lane    int32  // from 0 on; -1: none
 }
 
 // Registers is register state, packed: register Numbers[i] has the bytes
@@ -84,9 +94,9 @@ type Registers struct {
 
 // A Note is a note of a core or of a code object.
 type Note struct {
-	Owner string
-	Type  uint32
-	Data  []byte
+	Owner string // its name, without the terminator
+	Type  uint32 // n_type
+	Data  []byte // its descriptor
 }
 
 // OpenObjectRequest names a code object that the plugin recognises. One that is
@@ -95,9 +105,9 @@ type Note struct {
 type OpenObjectRequest struct {
 	Object  uint64 // handle for ReadSection
 	Path    string
-	Machine uint16
-	OSABI   uint8
-	Flags   uint32
+	Machine uint16 // e_machine
+	OSABI   uint8  // EI_OSABI
+	Flags   uint32 // e_flags
 	// Processor is the one that the code is for, as the target says; "" where it
 	// does not.
 	Processor string
@@ -120,17 +130,17 @@ type Companion struct {
 // SectionInfo describes a section without its bytes.
 type SectionInfo struct {
 	Name    string
-	Type    uint32
-	Flags   uint64
-	Address uint64
-	Size    uint64
+	Type    uint32 // sh_type
+	Flags   uint64 // sh_flags
+	Address uint64 // virtual address in the file
+	Size    uint64 // sh_size
 }
 
 // SymbolInfo is a function symbol.
 type SymbolInfo struct {
-	Name    string
-	Address uint64
-	Size    uint64
+	Name    string // as it stands in the table: mangled
+	Address uint64 // virtual address in the file
+	Size    uint64 // bytes
 }
 
 // OpenObjectAnswer is what is special about a code object. The zero answer
@@ -145,7 +155,7 @@ type OpenObjectAnswer struct {
 	Functions    []Function
 	PositionMaps []PositionMap
 	Variables    []Variable
-	Problems     []string
+	Problems     []string // what could not be read, each a sentence
 }
 
 // A DialectOverride puts another dialect in force for the CIEs of an
@@ -182,7 +192,7 @@ const (
 // those of the whole object, as they are in any other object.
 type RowTable struct {
 	Priority RowPriority
-	Reason   string
+	Reason   string // why there is the table, for what is reported
 	Section  uint32
 	Rows     []cfi.Row
 }
@@ -234,19 +244,19 @@ type Function struct {
 // A PositionMap maps PCs to another position (a vISA index, an IR position).
 // Position i holds for PCs in [PCs[i], PCs[i+1]).
 type PositionMap struct {
-	Kind      string
-	Section   uint32 // see RowTable
-	PCs       []uint64
-	Positions []uint64
+	Kind      string   // what positions are: "visa"
+	Section   uint32   // see RowTable
+	PCs       []uint64 // sorted
+	Positions []uint64 // as many as PCs
 }
 
 // A Variable has a location by PC range, as expressions in the canonical dialect.
 type Variable struct {
 	Name      string
-	Section   uint32 // see RowTable
-	Start     []uint64
+	Section   uint32   // see RowTable
+	Start     []uint64 // of range i, which ends before End[i]
 	End       []uint64
-	Locations [][]byte
+	Locations [][]byte // of range i: operations
 }
 
 // FrameRulesRequest asks for rows of functions that have none. Where answering
@@ -346,7 +356,7 @@ type BindThreadsRequest struct {
 type ThreadState struct {
 	Thread    uint64 // handle for ReadRegisters
 	Registers Registers
-	Processor string
+	Processor string      // as the target says; "": it does not
 	Lanes     uint32      // as the target says; 0: it does not
 	Spaces    []SpaceBase // as far as the target says
 }
@@ -367,20 +377,20 @@ type BindThreadsAnswer struct {
 
 // A ThreadBinding is what a machine decides per thread.
 type ThreadBinding struct {
-	PC                uint64
+	PC                uint64 // address of the instruction that is executed next
 	Lanes             uint32 // 1 for a CPU thread
 	ActiveLanes       []byte // one bit a lane, lane 0 lowest; nil: all
 	ActiveUnknown     bool   // the state does not say which lanes are active; ActiveLanes is nil
 	Widths            []RegisterWidth
 	ReturnAddressMask uint64 // bits of a return address that are not address (pointer authentication)
-	Agent             string
+	Agent             string // what the thread is called by in reports, as Group and Wave are; "": unknown
 	Group             string
 	Wave              string
-	Maps              []SpaceMap
-	Problem           string // why the thread cannot be walked; "" when it can
+	Maps              []SpaceMap // of address spaces that are no memory of the target
+	Problem           string     // why the thread cannot be walked; "" when it can
 }
 
-// A RegisterWidth overrides the bit size of a range of registers.
+// A RegisterWidth overrides the size, in bits, of Count registers from number First on.
 type RegisterWidth struct {
 	First, Count, Bits uint32
 }
@@ -390,10 +400,10 @@ type MapKind uint8
 
 // The kinds of map ranges.
 const (
-	IdentityMap MapKind = iota
-	InterleavedMap
-	RegisterMap
-	OpaqueMap
+	IdentityMap    MapKind = iota // at Base in the space Into, in the same order
+	InterleavedMap                // as IdentityMap, but the elements of all lanes alternate
+	RegisterMap                   // in registers, one after the other
+	OpaqueMap                     // where Translate says
 )
 
 // A SpaceMap maps ranges of one address space into another.
@@ -405,12 +415,12 @@ type SpaceMap struct {
 // A MapRange maps [Start, Start+Size) of its space.
 type MapRange struct {
 	Kind        MapKind
-	Start, Size uint64
-	Into        locexpr.AddressSpace
-	Base        uint64
-	Element     uint32 // InterleavedMap: bytes of one element
-	Stride      uint64 // InterleavedMap: bytes between a lane's elements
-	Register    uint32 // RegisterMap: the first register
+	Start, Size uint64               // bytes
+	Into        locexpr.AddressSpace // IdentityMap, InterleavedMap
+	Base        uint64               // IdentityMap, InterleavedMap: the address that Start has there
+	Element     uint32               // InterleavedMap: bytes of one element
+	Stride      uint64               // InterleavedMap: bytes between a lane's elements
+	Register    uint32               // RegisterMap: the first register
 }
 
 // TranslateRequest asks for an address in an opaque range.
@@ -418,9 +428,9 @@ type TranslateRequest struct {
 	Space   locexpr.AddressSpace
 	Address uint64
 	Expr    []byte // canonical dialect; nil: translate Address itself
-	Thread  uint64
-	Frame   uint32
-	Lane    int32
+	Thread  uint64 // handle
+	Frame   uint32 // from 0, the top frame, on
+	Lane    int32  // from 0 on; -1: none
 }
 
 // TranslateAnswer is an expression in the canonical dialect that yields the location.
@@ -457,7 +467,7 @@ type ClassifyReturnAnswer struct {
 type DisassembleRequest struct {
 	Address   uint64
 	Code      []byte
-	Processor string
+	Processor string // that the code is for; "": it is not known
 	Lanes     uint32 // of the thread that executes it; 0: not known
 }
 
@@ -482,8 +492,8 @@ type LLVMTarget struct {
 // An Instruction is one decoded instruction.
 type Instruction struct {
 	Address uint64
-	Size    uint32
-	Text    string
+	Size    uint32 // bytes
+	Text    string // one line
 	// Kind is what the instruction does that may stop a thread. An architecture that
 	// does not say it leaves it 0.
 	Kind InstructionKind
@@ -530,6 +540,6 @@ type Access struct {
 	// whether the highest of them is a sign; 0: all count.
 	IndexBits     uint32
 	IsIndexSigned bool
-	Displacement  int64
-	AddressBits   uint32
+	Displacement  int64  // bytes
+	AddressBits   uint32 // how many of the low bits of the sum count
 }

@@ -104,8 +104,8 @@ const (
 // Every member that is set must match; ELF machine 0 matches any file.
 type Recogniser struct {
 	ELFMachine uint16
-	OSABI      int32 // -1: any
-	FlagsMask  uint32
+	OSABI      int32  // -1: any
+	FlagsMask  uint32 // the bits of e_flags that must be those of Flags
 	Flags      uint32
 	Magic      []byte // first bytes of a file that is not ELF
 	NoteOwner  string // core notes of this owner make the target this architecture's too
@@ -139,7 +139,7 @@ type RegisterRange struct {
 	// Names has Count names, or one in which "%d" stands for the index in the
 	// range, counted from FirstIndex. They are what is printed.
 	Names []string
-	Bits  uint32
+	Bits  uint32 // of each register
 	Class RegisterClass
 	// FirstIndex is what "%d" is for the first register: 512 where the range
 	// begins with v512. It has no use without "%d".
@@ -176,7 +176,7 @@ const (
 // A RegisterSet lays out the registers in a record that someone else writes.
 type RegisterSet struct {
 	Source RegisterSource
-	Owner  string
+	Owner  string // see the sources, as of Type
 	Type   uint32
 	Fields []RegisterField
 }
@@ -199,10 +199,10 @@ type SpaceScope uint8
 // The scopes of address spaces.
 const (
 	ProcessScope SpaceScope = iota
-	AgentScope
-	GroupScope
-	WaveScope
-	LaneScope
+	AgentScope              // a device
+	GroupScope              // a work-group
+	WaveScope               // a thread
+	LaneScope               // a lane of a thread
 )
 
 // An AddressSpace is one address space of an architecture (A.2.13).

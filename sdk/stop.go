@@ -21,7 +21,7 @@ const (
 type StopReason struct {
 	Name       string
 	HasAddress bool // an access is why
-	HasTrapID  bool
+	HasTrapID  bool // a trap instruction is why
 }
 
 // StopReasons are all reasons.

@@ -40,14 +40,14 @@ type TargetAgent struct {
 // A TargetQueue is a queue of an agent, to which dispatches are submitted.
 type TargetQueue struct {
 	ID    string
-	Agent string
+	Agent string // ID
 	Kind  string // in the vendor's words
 }
 
 // A TargetDispatch is a launch of a kernel that was under way.
 type TargetDispatch struct {
 	ID     string
-	Queue  string
+	Queue  string    // ID
 	Kernel string    // linkage name; "" where the plugin does not know it
 	Entry  uint64    // the address of the kernel's first instruction; 0 where it is not known
 	Grid   [3]uint32 // work-items in all; 0 where it is not known
@@ -120,10 +120,10 @@ type ThreadStop struct {
 // Wave is the identity of a wave of an accelerator. What is empty is not known.
 type Wave struct {
 	Agent, Queue, Dispatch, Kernel string
-	Group                          [3]uint32
-	HasGroup                       bool // Group is known
-	InGroup                        uint32
-	HasInGroup                     bool // InGroup is known
+	Group                          [3]uint32 // which work-group of the dispatch: x, y, z
+	HasGroup                       bool      // Group is known
+	InGroup                        uint32    // which wave of the work-group
+	HasInGroup                     bool      // InGroup is known
 }
 
 // A TargetObject is a code object that only the vendor's notes name. Its file image is a
