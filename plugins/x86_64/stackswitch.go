@@ -35,14 +35,16 @@ func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	}
 	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(max(resume, at+1)), ReturnAddress: uint64(rip)}
 	if plainName(r.Name) == "runtime.cgocallback" {
-		return row, !r.Exact && framedRules(rows, &row)
+		ok = !r.Exact && framedRules(rows, &row)
+		return row, ok
 	}
 	m := newExecutor()
 	if !r.Exact {
 		m.execute(&x86asm.Inst{Op: x86asm.CALL}, &effect{})
 	}
 	if m.untilReturn(r.Code, resume) {
-		return row, returnRules(m, &row)
+		ok = returnRules(m, &row)
+		return row, ok
 	}
 	for _, m := range executorsAt(r.Code, resume) {
 		if savedRules(m, r.Exact, &row) {
