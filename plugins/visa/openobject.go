@@ -490,6 +490,18 @@ func (o *codeObject) take(f *function, c *codeSection, frame *stream.Frame) {
 	}
 }
 
+// inOrderOfCode are the indexes of objects in the order of their code.
+func inOrderOfCode(objects []stream.Object) []int {
+	order := make([]int, len(objects))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(objects[a].RelocOffset, objects[b].RelocOffset)
+	})
+	return order
+}
+
 // streamFunctions are the functions of a section that has a stream.
 func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) {
 	if c.stream == nil {
@@ -499,13 +511,7 @@ func (o *codeObject) streamFunctions(c *codeSection) (list []function, ok bool) 
 	for _, p := range corrections {
 		o.problem("vISA stream: %s", p)
 	}
-	order := make([]int, len(c.stream.Objects))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(c.stream.Objects[a].RelocOffset, c.stream.Objects[b].RelocOffset)
-	})
+	order := inOrderOfCode(c.stream.Objects)
 	var objects []*stream.Object // of the list
 	for k, i := range order {
 		object := &c.stream.Objects[i]
