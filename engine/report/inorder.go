@@ -18,14 +18,7 @@ func inOrder(jobs, items int, appendText func(text []byte, from, to int) []byte,
 		jobs = runtime.GOMAXPROCS(0)
 	}
 	if jobs == 1 || items <= orderedChunk {
-		var text []byte
-		for from := 0; from < items; from += orderedChunk {
-			text = appendText(text[:0], from, min(from+orderedChunk, items))
-			if err := take(text); err != nil {
-				return err
-			}
-		}
-		return nil
+		return oneByOne(items, appendText, take)
 	}
 	type piece struct {
 		from int
@@ -75,4 +68,16 @@ func inOrder(jobs, items int, appendText func(text []byte, from, to int) []byte,
 	}
 	workers.Wait()
 	return failed
+}
+
+// oneByOne is inOrder by the goroutine that calls it.
+func oneByOne(items int, appendText func(text []byte, from, to int) []byte, take func([]byte) error) error {
+	var text []byte
+	for from := 0; from < items; from += orderedChunk {
+		text = appendText(text[:0], from, min(from+orderedChunk, items))
+		if err := take(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
