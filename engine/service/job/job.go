@@ -150,7 +150,8 @@ func (s *Stack) write(ctx context.Context, t *engine.Target, out io.Writer, w Wr
 		return o, err
 	}
 	o.Counts = stacks.Counts()
-	return o, noteUnwalked(&o, stacks.Err())
+	err = noteUnwalked(&o, stacks.Err())
+	return o, err
 }
 
 // noteUnwalked notes in an outcome that nothing could be walked; other errors are
