@@ -39,6 +39,9 @@ type annotator struct {
 	regions    []*region // all of them
 	ranges     []span    // of code, one after the other
 	addresses  int       // in .debug_addr before ours
+	inside     *region   // where code has got to; nil: in none
+	at         string    // the label where the span that is open begins
+	labels     int       // so many were written
 }
 
 // A region is code that some lanes of those that come to it execute.
@@ -75,66 +78,73 @@ var (
 // code copies the code, with a label at each place where the lanes that execute
 // change.
 func (a *annotator) code(kernel string) error {
-	var inside *region
 	in := false
-	at := "" // the label where the span that is open begins
-	labels := 0
-	mark := func() {
-		label := fmt.Sprintf(".Llanes%d", labels)
-		labels++
-		a.out = append(a.out, label+":")
-		if at != "" {
-			a.ranges = append(a.ranges, span{at, label, procedure(inside)})
-		}
-		at = label
-	}
 	for _, line := range a.lines {
 		switch {
 		case strings.HasPrefix(line, kernel+":"):
 			a.out = append(a.out, line)
 			in = true
-			mark()
+			a.mark()
 			continue
 		case !in:
 			a.out = append(a.out, line)
 			continue
 		case strings.HasPrefix(line, ".Lfunc_end"):
-			if inside != nil {
-				return fmt.Errorf("region %d of %s does not end", inside.index, kernel)
+			if a.inside != nil {
+				return fmt.Errorf("region %d of %s does not end", a.inside.index, kernel)
 			}
-			mark()
+			a.mark()
 			in = false
 		}
-		if m := begin.FindStringSubmatch(line); m != nil {
-			r := &region{index: len(a.regions) + 1, parent: inside, saved: m[1]}
-			r.isInSecond = inside != nil && inside.isAfter
-			a.regions = append(a.regions, r)
-			a.out = append(a.out, fmt.Sprintf(".Lregion%d_start:", r.index), line)
-			mark()
-			inside = r
-			continue
+		if err := a.instruction(line); err != nil {
+			return err
 		}
-		if m := second.FindStringSubmatch(line); m != nil && inside != nil && m[1] == inside.saved {
-			a.out = append(a.out, line)
-			mark()
-			inside.isAfter = true
-			continue
-		}
-		if m := finish.FindStringSubmatch(line); m != nil {
-			if inside == nil || m[1] != inside.saved {
-				return fmt.Errorf("%q ends no region", line)
-			}
-			a.out = append(a.out, line, fmt.Sprintf(".Lregion%d_end:", inside.index))
-			mark()
-			inside = inside.parent
-			continue
-		}
-		a.out = append(a.out, line)
 	}
 	if len(a.ranges) == 0 {
 		return fmt.Errorf("no kernel %s", kernel)
 	}
 	return nil
+}
+
+// instruction copies a line of the kernel, which may begin or end a part of a region.
+func (a *annotator) instruction(line string) error {
+	if m := begin.FindStringSubmatch(line); m != nil {
+		r := &region{index: len(a.regions) + 1, parent: a.inside, saved: m[1]}
+		r.isInSecond = a.inside != nil && a.inside.isAfter
+		a.regions = append(a.regions, r)
+		a.out = append(a.out, fmt.Sprintf(".Lregion%d_start:", r.index), line)
+		a.mark()
+		a.inside = r
+		return nil
+	}
+	if m := second.FindStringSubmatch(line); m != nil && a.inside != nil && m[1] == a.inside.saved {
+		a.out = append(a.out, line)
+		a.mark()
+		a.inside.isAfter = true
+		return nil
+	}
+	if m := finish.FindStringSubmatch(line); m != nil {
+		if a.inside == nil || m[1] != a.inside.saved {
+			return fmt.Errorf("%q ends no region", line)
+		}
+		a.out = append(a.out, line, fmt.Sprintf(".Lregion%d_end:", a.inside.index))
+		a.mark()
+		a.inside = a.inside.parent
+		return nil
+	}
+	a.out = append(a.out, line)
+	return nil
+}
+
+// mark writes a label, at which the span ends that is open, and the next one begins.
+func (a *annotator) mark() {
+	label := fmt.Sprintf(".Llanes%d", a.labels)
+	a.labels++
+	a.out = append(a.out, label+":")
+	if a.at != "" {
+		a.ranges = append(a.ranges, span{a.at, label, procedure(a.inside)})
+	}
+	a.at = label
 }
 
 // Numbers of DWARF (DWARF 5, chapter 7), and after opLLVMUser those of the

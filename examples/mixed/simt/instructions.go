@@ -150,6 +150,11 @@ func (w *Wave) scalar(name string, operands []string) error {
 		w.Calls = w.Calls[:last]
 		return nil
 	}
+	return w.maskOperation(name, operands, a, b)
+}
+
+// maskOperation executes an instruction on masks, which may save the lanes that execute.
+func (w *Wave) maskOperation(name string, operands []string, a, b uint64) error {
 	what, width, _ := strings.Cut(name, "_b")
 	size, err := strconv.Atoi(width)
 	what, saves := strings.CutSuffix(what, "_saveexec")
@@ -227,10 +232,18 @@ func (w *Wave) vector(name string, operands []string) error {
 	default:
 		return errUnknown
 	}
+	if err := w.inLanes(sources[:min(2, len(sources))], do); err != nil || maskTo == "" {
+		return err
+	}
+	return w.setScalar(maskTo, mask)
+}
+
+// inLanes has something done in every lane that executes, with what the sources are there.
+func (w *Wave) inLanes(sources []string, do func(lane int, a, b uint32) error) error {
 	for active := w.Exec; active != 0; active &= active - 1 {
 		lane := bits.TrailingZeros64(active)
 		var in [2]uint32
-		for i, o := range sources[:min(2, len(sources))] {
+		for i, o := range sources {
 			v, err := w.lane(o, lane)
 			if err != nil {
 				return err
@@ -241,10 +254,7 @@ func (w *Wave) vector(name string, operands []string) error {
 			return err
 		}
 	}
-	if maskTo == "" {
-		return nil
-	}
-	return w.setScalar(maskTo, mask)
+	return nil
 }
 
 // access is a load or a store of the active lanes: a word of global memory, of the
