@@ -151,7 +151,8 @@ func (v *verifier) walked(e *engine.Engine, path string) (got any, err error) {
 	if err := report.NewStacks(t, slices.Values(stacks)).WriteJSON(&b); err != nil {
 		return nil, err
 	}
-	return got, decode(b.Bytes(), &got)
+	err = decode(b.Bytes(), &got)
+	return got, err
 }
 
 // missing says where a value is not what is expected, with what is there; "" where all
