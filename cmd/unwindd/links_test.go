@@ -19,6 +19,7 @@ var (
 	fences   = regexp.MustCompile("(?ms)^```.*?^```[ \t]*$")
 	links    = regexp.MustCompile(`\]\(([^()\s]+(?:\([^()\s]*\))?[^()\s]*)\)`)
 	headings = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *#*$`)
+	merges   = regexp.MustCompile(`(?m)^(<<<<<<<|>>>>>>>) .*`) // what git leaves where two changes meet
 	hosts    = regexp.MustCompile(`^([a-z0-9-]+\.)+[a-z]{2,}$`)
 )
 
@@ -83,7 +84,7 @@ func problemOfLink(document, link string) string {
 }
 
 // TestLinks follows every link of every document: files and headings have to be there,
-// addresses of hosts are looked at and not asked.
+// addresses of hosts are looked at and not asked. Nor may a document be half merged.
 func TestLinks(t *testing.T) {
 	count := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -93,6 +94,9 @@ func TestLinks(t *testing.T) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
+		}
+		if mark := merges.Find(text); mark != nil {
+			t.Errorf("%s: a merge was not finished: %s", path, mark)
 		}
 		for _, m := range links.FindAllStringSubmatch(fences.ReplaceAllString(string(text), ""), -1) {
 			count++
