@@ -60,6 +60,15 @@ var shells = []struct{ name, path string }{
 	{"zsh", "share/zsh/site-functions/_unwindd"},
 }
 
+// A fileSet is the files of a pattern, and the directory that they are installed into.
+type fileSet struct{ pattern, to string }
+
+// documents are those that are released.
+var documents = []fileSet{
+	{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
+	{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"},
+}
+
 // common makes what is the same for all architectures. unwindd itself, built for this
 // machine, writes manual pages and completions.
 func (b *builder) common() ([]file, error) {
@@ -84,16 +93,15 @@ func (b *builder) common() ([]file, error) {
 	if _, err := output(man); err != nil {
 		return nil, err
 	}
-	for _, set := range []struct{ pattern, to string }{
+	for _, set := range append([]fileSet{
 		{filepath.Join(pages, "*.1"), "share/man/man1"},
-		{"LICENSE", docDir}, {"README.md", docDir}, {"CHANGELOG.md", docDir}, {"CONTRIBUTING.md", docDir},
 		{units + "/unwindd.*", "lib/systemd/system"}, {units + "/serve.toml", "etc/unwindd"},
-		{"docs/*.md", docDir + "/docs"}, {"docs/*.json", docDir + "/docs"},
-	} {
+	}, documents...) {
 		if files, err = addFiles(files, set.pattern, set.to); err != nil {
 			return nil, err
 		}
 	}
+	linkOutside(files, b.commit)
 	return files, nil
 }
 
