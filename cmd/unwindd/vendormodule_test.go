@@ -173,6 +173,13 @@ func TestVendorsModule(t *testing.T) {
 	}
 }
 
+// TestVendorsModuleInTheCheckout builds the example where it is, as its document says: its
+// go.work says that the version it asks for is the checkout.
+func TestVendorsModuleInTheCheckout(t *testing.T) {
+	dir := filepath.Join("..", "..", "examples", "arch-riscv64")
+	oracle.With{Dir: dir, Env: []string{"CGO_ENABLED=0", "GOWORK="}}.Run(t, "go", "build", "-trimpath", "-o", t.TempDir()+"/", "./unwindd-arch-riscv64")
+}
+
 // vendorState is the recorded state of the example, beside which its stack lies.
 const vendorState = "../../examples/arch-riscv64/testdata/crash.snapshot"
 
