@@ -40,6 +40,9 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range shellBlocks.FindAllStringSubmatch(string(text), -1) {
+			if tryFolder.MatchString(block[0]) {
+				continue // makeTryFolder
+			}
 			for _, line := range strings.Split(strings.TrimSpace(block[1]), "\n") {
 				if line == "go test ./..." {
 					continue // this very run
@@ -61,36 +64,35 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// runDocumented runs a command line of a document. `unwindd` is this build; the
-// files that the documents call core, server and crash.dmp are those of the crash example,
-// perf.data and words those of the profile example, kernel.spv and kernel.ll are modules of the tests.
-// What the line leaves running in the background ends with it.
+// tryFolder are the commands of the README that make the folder ~/try, which other commands
+// of the documents work in.
+var tryFolder = regexp.MustCompile("(?s)```sh\n(mkdir ~/try .*?)```")
+
+// makeTryFolder makes that folder in a home of its own, as the README says.
+func makeTryFolder(t *testing.T, root string) string {
+	t.Helper()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := tryFolder.FindSubmatch(readme)
+	if commands == nil {
+		t.Fatal("the README does not say how to make the folder ~/try")
+	}
+	home := t.TempDir()
+	oracle.With{Dir: root, Env: []string{"HOME=" + home}}.Run(t, "sh", "-e", "-c", string(commands[1]))
+	return filepath.Join(home, "try")
+}
+
+// runDocumented runs a command line of a document. `unwindd` is this build; what begins with
+// go, or names a file of the sources, is run in the checkout, everything else in a folder as
+// the README has its readers make it. What the line leaves running in the background ends
+// with it.
 func runDocumented(t *testing.T, root, line string) string {
 	t.Helper()
-	dir := t.TempDir()
-	for name, source := range map[string]string{
-		"core": "examples/crash/server.core", "server": "examples/crash/server",
-		"crash.dmp": "examples/crash/server.dmp",
-		"perf.data": "examples/profile/perf.data", "words": "examples/profile/words",
-		"kernel.dbg": "plugins/visa/stream/testdata/skl-rec-O2-1.dbg",
-		"kernel.spv": "engine/symbol/spirv/testdata/calls.spv",
-		"kernel.ll":  "engine/symbol/llvmir/testdata/inlined.ll",
-	} {
-		b, err := os.ReadFile(filepath.Join(root, source))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), b, 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"image", "debug", "plugins"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if strings.HasPrefix(line, "go ") || strings.Contains(line, "./") || strings.Contains(line, "examples/") {
-		dir = root
+	dir := root
+	if !strings.HasPrefix(line, "go ") && !strings.Contains(line, "./") && !strings.HasPrefix(line, "cd ") {
+		dir = makeTryFolder(t, root)
 	}
 	return oracle.With{Dir: dir, Env: commandEnvironment(t)}.Run(t, "sh", "-c", "trap 'kill $! 2>/dev/null' EXIT\n"+line)
 }

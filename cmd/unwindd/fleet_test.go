@@ -110,7 +110,7 @@ func fleetFiles(t *testing.T) string {
 	work := t.TempDir()
 	example := filepath.Dir(serverCore)
 	for name, source := range map[string]string{
-		"core": serverCore, "server": filepath.Join(example, "server"), "server.dmp": filepath.Join(example, "server.dmp"), "mixed.snapshot": mixed,
+		"core": serverCore, "server": filepath.Join(example, "server"), "server.dmp": filepath.Join(example, "server.dmp"), "crash.dmp": filepath.Join(example, "server.dmp"), "mixed.snapshot": mixed,
 		"perf.data": "../../examples/profile/perf.data",
 	} {
 		b, err := os.ReadFile(source)

@@ -257,8 +257,11 @@ func TestDocumentedServer(t *testing.T) {
 	}
 	s := serve(t)
 	dir := t.TempDir()
-	for name, source := range map[string]string{"core": serverCore, "server": filepath.Join(filepath.Dir(serverCore), "server"), "crash.snapshot": mixed} {
+	for name, source := range map[string]string{"core": serverCore, "server": filepath.Join(filepath.Dir(serverCore), "server"), "examples/mixed/mixed.snapshot": mixed} {
 		b, err := os.ReadFile(source)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), b, 0o600)
 		}

@@ -33,9 +33,8 @@ func TestAPluginInPython(t *testing.T) {
 	}
 	stdout, stderr, status := unwindd(t, "stack", target, "--plugin-dir", dir, "--lanes")
 	_, stacks, _ := strings.Cut(stdout, "\n\n")
-	shown := "    " + strings.ReplaceAll(strings.TrimSpace(stacks), "\n", "\n    ")
-	if status != 0 || stderr != "" || !strings.Contains(string(readme), shown+"\n") {
-		t.Errorf("status %d, %q, the stack is not the README's:\n%s", status, stderr, shown)
+	if status != 0 || stderr != "" || stacks == "" || !strings.Contains(string(readme), "\n\n"+stacks+"```\n") {
+		t.Errorf("status %d, %q, the stack is not the README's:\n%s", status, stderr, stacks)
 	}
 
 	stdout, stderr, status = unwindd(t, "plugin", "verify", filepath.Join(dir, "unwindd-arch-toy"))
