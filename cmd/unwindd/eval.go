@@ -101,31 +101,14 @@ func usage(err error) error {
 	return err
 }
 
-// newEngine makes an engine that finds files as the flags say. end closes it.
-func (f *evalFlags) newEngine(o engine.Options) (e *engine.Engine, end func(), err error) {
-	if err := f.targetFlags.check(); err != nil {
-		return nil, nil, err
-	}
-	if o.Plugins, err = f.plugins(); err != nil {
-		return nil, nil, err
-	}
-	remote, symbols, hangUp, err := f.remotes(f.log())
-	if err != nil {
-		return nil, nil, err
-	}
-	o.Sysroot, o.Exe, o.DebugDirs, o.DeviceCore, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, f.gpuCore, remote, symbols
-	if e, err = engine.New(o); err != nil {
-		hangUp()
-		return nil, nil, err
-	}
-	return e, func() { _ = e.Close(); hangUp() }, nil
-}
-
 func (f *evalFlags) run(cmd *cobra.Command) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	e, end, err := f.newEngine(f.job.Engine(engine.Options{}))
+	if err := f.targetFlags.check(); err != nil {
+		return err
+	}
+	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{DeviceCore: f.gpuCore}))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/aarch64"
@@ -191,6 +192,18 @@ func (g *globals) log() func(text string) {
 	return func(text string) { messages.Printf("unwindd: %s\n", text) }
 }
 
+// disassembler is the disassembler that a flag names, or the settings where it names none.
+func (g *globals) disassembler(flag string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	s, err := g.settings()
+	if err != nil {
+		return "", err
+	}
+	return s.Disassembler, nil
+}
+
 // targetFlags say where the files of a target are.
 type targetFlags struct {
 	exe       string
@@ -206,6 +219,24 @@ func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)
+}
+
+// newEngine makes an engine with options, which has the plugins of g and finds files as the
+// flags say. end closes it.
+func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine, end func(), err error) {
+	if o.Plugins, err = g.plugins(); err != nil {
+		return nil, nil, err
+	}
+	remote, symbols, disconnect, err := remotes(&f.debuginfodFlags, &f.symbolFlags, g.log())
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Sysroot, o.Exe, o.DebugDirs, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, remote, symbols
+	if e, err = engine.New(o); err != nil {
+		disconnect()
+		return nil, nil, err
+	}
+	return e, func() { _ = e.Close(); disconnect() }, nil
 }
 
 // coreFlags say which files a core has beside its own.

@@ -184,76 +184,100 @@ func (g *globals) pluginInfo(name string) error {
 
 // writeDescription writes a description for people.
 func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
-	register := func(n uint32) string {
-		if info, ok := d.Register(n); ok {
-			return info.Name
-		}
-		return "none"
-	}
-	order := "little-endian"
-	if d.ByteOrder == sdk.BigEndian {
-		order = "big-endian"
-	}
-	frames := report.CallFrames{Space: spaceNames(d), Register: func(n uint64) string {
-		return register(uint32(n)) //nolint:gosec // a valid row has numbers of registers
-	}}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	b := report.NewPrinter(t)
-	line := func(what, format string, args ...any) {
-		b.Printf("%s\t%s\n", what, fmt.Sprintf(format, args...))
-	}
-	line("architecture", "%s %s", d.Name, d.Version)
-	line("origin", "%s", origin)
-	line("recognises", "%s", strings.Join(recognises(d), ", "))
-	line("addresses", "%d bits, %s", d.AddressBits, order)
-	if d.CanonicalBits > 0 {
-		line("canonical", "addresses of %d bits", d.CanonicalBits)
-	}
-	if d.TagBits > 0 {
-		line("tags", "the upper %d bits of addresses of data", d.TagBits)
-	}
-	line("PC, SP, FP", "%s, %s, %s", register(d.PC), register(d.SP), register(d.FP))
-	line("return address", "column %d", d.ReturnAddress)
-	for _, r := range []struct {
-		what string
-		row  *cfi.Row
-	}{{"entry", d.Entry}, {"frame pointer", d.FramePointer}} {
-		if r.row != nil {
-			line(r.what, "%s", frames.RowText(r.row))
-		}
-	}
-	if d.SignState != 0 {
-		line("sign state", "%s", register(d.SignState))
-	}
-	if s := d.ThreadLocal; s != nil {
-		variant := map[sdk.ThreadLocalVariant]string{sdk.ThreadLocalVariantI: "I", sdk.ThreadLocalVariantII: "II"}[s.Variant]
-		line("thread-local storage", "variant %s, thread pointer %s", variant, register(s.Pointer))
-	}
+	p := descriptionPrinter{report.NewPrinter(t), d}
+	p.general(origin)
+	p.rules()
 	for _, s := range d.AddressSpaces {
-		line("address space", "%d %s, %d bits", s.Number, s.Name, s.Bits)
+		p.line("address space", "%d %s, %d bits", s.Number, s.Name, s.Bits)
 	}
-	for _, r := range d.Registers {
-		names := strings.Join(r.Names, " ")
-		if len(r.Names) == 1 && r.Count > 1 {
-			names = register(r.First) + " to " + register(r.First+r.Count-1)
-		}
-		if r.Lanes > 0 {
-			names += fmt.Sprintf(", of threads with %d lanes", r.Lanes)
-		}
-		if r.Count == 1 {
-			line("register", "%d: %s, %d bits", r.First, names, r.Bits)
-		} else {
-			line("registers", "%d-%d: %s, %d bits", r.First, r.First+r.Count-1, names, r.Bits)
-		}
+	for i := range d.Registers {
+		p.registers(&d.Registers[i])
 	}
 	for _, s := range d.RegisterSets {
 		source := map[sdk.RegisterSource]string{
 			sdk.CoreNote: "core note", sdk.PerfSample: "perf sample", sdk.MinidumpContext: "minidump context",
 		}[s.Source]
-		line("register set", "%s %s %#x: %d fields", source, s.Owner, s.Type, len(s.Fields))
+		p.line("register set", "%s %s %#x: %d fields", source, s.Owner, s.Type, len(s.Fields))
 	}
 	for _, dialect := range d.Dialects {
-		line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
+		p.line("dialect", "%s: %d operations", dialect.Name, len(dialect.Operations))
 	}
-	return errors.Join(b.Flush(), t.Flush())
+	return errors.Join(p.to.Flush(), t.Flush())
+}
+
+// A descriptionPrinter prints a description, in lines of what something is and how it is.
+type descriptionPrinter struct {
+	to *report.Printer
+	*sdk.Description
+}
+
+func (p descriptionPrinter) line(what, format string, args ...any) {
+	p.to.Printf("%s\t%s\n", what, fmt.Sprintf(format, args...))
+}
+
+// name is the name of a register.
+func (p descriptionPrinter) name(n uint32) string {
+	if info, ok := p.Register(n); ok {
+		return info.Name
+	}
+	return "none"
+}
+
+// general prints what holds for all of the architecture.
+func (p descriptionPrinter) general(origin string) {
+	order := "little-endian"
+	if p.ByteOrder == sdk.BigEndian {
+		order = "big-endian"
+	}
+	p.line("architecture", "%s %s", p.Name, p.Version)
+	p.line("origin", "%s", origin)
+	p.line("recognises", "%s", strings.Join(recognises(p.Description), ", "))
+	p.line("addresses", "%d bits, %s", p.AddressBits, order)
+	if p.CanonicalBits > 0 {
+		p.line("canonical", "addresses of %d bits", p.CanonicalBits)
+	}
+	if p.TagBits > 0 {
+		p.line("tags", "the upper %d bits of addresses of data", p.TagBits)
+	}
+}
+
+// rules prints by what frames are left.
+func (p descriptionPrinter) rules() {
+	frames := report.CallFrames{Space: spaceNames(p.Description), Register: func(n uint64) string {
+		return p.name(uint32(n)) //nolint:gosec // a valid row has numbers of registers
+	}}
+	p.line("PC, SP, FP", "%s, %s, %s", p.name(p.PC), p.name(p.SP), p.name(p.FP))
+	p.line("return address", "column %d", p.ReturnAddress)
+	for _, r := range []struct {
+		what string
+		row  *cfi.Row
+	}{{"entry", p.Entry}, {"frame pointer", p.FramePointer}} {
+		if r.row != nil {
+			p.line(r.what, "%s", frames.RowText(r.row))
+		}
+	}
+	if p.SignState != 0 {
+		p.line("sign state", "%s", p.name(p.SignState))
+	}
+	if s := p.ThreadLocal; s != nil {
+		variant := map[sdk.ThreadLocalVariant]string{sdk.ThreadLocalVariantI: "I", sdk.ThreadLocalVariantII: "II"}[s.Variant]
+		p.line("thread-local storage", "variant %s, thread pointer %s", variant, p.name(s.Pointer))
+	}
+}
+
+// registers prints a range of registers.
+func (p descriptionPrinter) registers(r *sdk.RegisterRange) {
+	names := strings.Join(r.Names, " ")
+	if len(r.Names) == 1 && r.Count > 1 {
+		names = p.name(r.First) + " to " + p.name(r.First+r.Count-1)
+	}
+	if r.Lanes > 0 {
+		names += fmt.Sprintf(", of threads with %d lanes", r.Lanes)
+	}
+	if r.Count == 1 {
+		p.line("register", "%d: %s, %d bits", r.First, names, r.Bits)
+	} else {
+		p.line("registers", "%d-%d: %s, %d bits", r.First, r.First+r.Count-1, names, r.Bits)
+	}
 }

@@ -80,9 +80,14 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, strings.Join(args, "")) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&g.format, "format", "text", "write as `FORMAT`: "+strings.Join(job.ProfileFormats, ", "))
-	f.add(flags)
+	f.addFlags(cmd.Flags())
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&f.format, "format", "text", "write as `FORMAT`: "+strings.Join(job.ProfileFormats, ", "))
+	f.targetFlags.add(flags)
 	f.symbolFlags.names = &f.names
 	flags.Lookup("symbols").Usage += "; with --symbols=false no functions and lines are looked for, and there are addresses only"
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "walk with `N` goroutines; 0 is one for every CPU")
@@ -98,8 +103,6 @@ profile in a browser, by pprof's own pages, and --otlp sends it to a collector.`
 	flags.StringVar(&f.http, "http", "", "serve pprof's pages at `ADDRESS`, as localhost:8080, until interrupted")
 	flags.IntVar(&f.repeat, "repeat", defaultRepeat, "look at a living process `N` times")
 	flags.DurationVar(&f.every, "every", defaultEvery, "look at a living process once in `DURATION`")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(job.ProfileFormats, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 // addProfileFlags adds the flags that say what is asked of a recording.
@@ -129,7 +132,12 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return err
 	}
 	defer exporter.close()
-	e, end, err := f.engine()
+	if len(f.job.Annotate) > 0 {
+		if f.program, err = f.disassembler(f.program); err != nil {
+			return err
+		}
+	}
+	e, end, err := f.newEngine(f.globals, engine.Options{MaxFrames: f.job.MaxStack, NoSymbols: !f.names, Disassembler: f.program})
 	if err != nil {
 		return err
 	}
@@ -158,37 +166,6 @@ func (f *profileFlags) run(cmd *cobra.Command, path string) error {
 		return f.serve(cmd.Context(), r, listener)
 	}
 	return f.writeProfile(r)
-}
-
-// engine is an engine with the flags; end closes it.
-func (f *profileFlags) engine() (e *engine.Engine, end func(), err error) {
-	plugins, err := f.plugins()
-	if err != nil {
-		return nil, nil, err
-	}
-	if f.program == "" && len(f.job.Annotate) > 0 {
-		s, err := f.settings()
-		if err != nil {
-			return nil, nil, err
-		}
-		f.program = s.Disassembler
-	}
-	remote, symbols, disconnect, err := f.remotes(f.log())
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err = engine.New(engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, Remote: remote, Symbols: symbols,
-		MaxFrames: f.job.MaxStack, NoSymbols: !f.names, Disassembler: f.program,
-	})
-	if err != nil {
-		disconnect()
-		return nil, nil, err
-	}
-	return e, func() {
-		e.Close()
-		disconnect()
-	}, nil
 }
 
 // profile makes the profile. On a terminal it says how far it is.

@@ -307,21 +307,14 @@ func (f *serveFlags) serverOptions() (o service.Options, end func(), err error) 
 	}
 	log := func(text string) { o.Log.Debug(text) }
 	f.debuginfodFlags.isBounded, f.symbolFlags.isBounded = true, true // by requests
-	remote, disconnect, err := f.remote(log)
-	if err != nil {
+	if o.Remote, o.Symbols, end, err = remotes(&f.debuginfodFlags, &f.symbolFlags, log); err != nil {
 		return o, nil, err
 	}
-	symbols, leave, err := f.client(log)
-	if err != nil {
-		disconnect()
-		return o, nil, err
-	}
-	o.Remote, o.Symbols = remote, symbols
 	if asked, _ := debuginfod.FromEnvironment(os.Getenv); asked.Cache != "" {
 		o.Caches = append(o.Caches, asked.Cache)
 	}
 	o.Caches = append(o.Caches, symbolstore.CacheDir(os.Getenv))
-	return o, func() { disconnect(); leave() }, nil
+	return o, end, nil
 }
 
 // checkLimits refuses limits, and a level of the log, that cannot be.

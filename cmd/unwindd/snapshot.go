@@ -76,20 +76,11 @@ func (f *snapshotFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	plugins, err := f.plugins()
-	if err != nil {
-		return err
-	}
-	remote, symbols, end, err := f.remotes(f.log())
+	e, end, err := f.newEngine(f.globals, engine.Options{DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked)})
 	if err != nil {
 		return err
 	}
 	defer end()
-	e, err := engine.New(engine.Options{Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols, MaxUnpacked: uint64(f.maxUnpacked)})
-	if err != nil {
-		return err
-	}
-	defer e.Close()
 	t, err := openTarget(e, path)
 	if err != nil {
 		return err

@@ -11,8 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
@@ -127,37 +125,25 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	prepare := f.prepare
 	if server != nil {
 		defer server.Close()
 		f.inProcess = true // nothing is walked here
-	}
-	plugins, err := f.plugins()
-	if err != nil {
-		return err
-	}
-	if f.program == "" && f.job.Code > 0 && server == nil {
-		s, err := f.settings()
-		if err != nil {
+		prepare = func(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
+			return f.ask(ctx, server, e, path)
+		}
+	} else if f.job.Code > 0 {
+		if f.program, err = f.disassembler(f.program); err != nil {
 			return err
 		}
-		f.program = s.Disassembler
 	}
-	remote, symbols, end, err := f.remotes(f.log())
+	e, end, err := f.newEngine(f.globals, f.job.Engine(engine.Options{
+		DeviceCore: f.gpuCore, MaxUnpacked: uint64(f.maxUnpacked), Disassembler: f.program,
+	}))
 	if err != nil {
 		return err
 	}
 	defer end()
-	e, err := engine.New(f.options(plugins, remote, symbols))
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	prepare := f.prepare
-	if server != nil {
-		prepare = func(ctx context.Context, e *engine.Engine, path string) (prepared, error) {
-			return f.ask(ctx, server, e, path)
-		}
-	}
 	if f.job.WithPath {
 		return f.printAll(cmd.Context(), e, targets, prepare)
 	}
@@ -170,14 +156,6 @@ func (f *stackFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return t.unwalked()
-}
-
-// options are those of the engine.
-func (f *stackFlags) options(plugins plugin.Options, remote, symbols object.Remote) engine.Options {
-	return f.job.Engine(engine.Options{
-		Plugins: plugins, Sysroot: f.sysroot, Exe: f.exe, DebugDirs: f.debugDirs, DeviceCore: f.gpuCore, Remote: remote, Symbols: symbols,
-		MaxUnpacked: uint64(f.maxUnpacked), Disassembler: f.program,
-	})
 }
 
 // A prepared target is one of which what the flags select is known to be there.

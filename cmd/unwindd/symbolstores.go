@@ -80,12 +80,12 @@ func (f *symbolFlags) client(log func(text string)) (client object.Remote, end f
 }
 
 // remotes are what is asked for files that are not here; end closes the two.
-func (f *targetFlags) remotes(log func(text string)) (remote, symbols object.Remote, end func(), err error) {
-	remote, disconnect, err := f.remote(log)
+func remotes(d *debuginfodFlags, s *symbolFlags, log func(text string)) (remote, symbols object.Remote, end func(), err error) {
+	remote, disconnect, err := d.remote(log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	symbols, leave, err := f.symbolFlags.client(log)
+	symbols, leave, err := s.client(log)
 	if err != nil {
 		disconnect()
 		return nil, nil, nil, err
