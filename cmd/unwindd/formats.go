@@ -24,5 +24,5 @@ func (bundledFormats) Nested(_ string, data []byte) ([]object.Range, error) {
 
 // openObject opens the code object that the user names: FILE or FILE#NAME.
 func openObject(path string) (*object.Object, error) {
-	return object.OpenNestedWith(path, bundledFormats{})
+	return object.OpenNested(path, bundledFormats{})
 }

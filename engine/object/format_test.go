@@ -88,7 +88,7 @@ func TestCodeObjectsInsideAFormat(t *testing.T) {
 		{path, boxes{}, "not an ELF file"},
 		{path, boxes{err: errors.New("the lid is on")}, "the lid is on: not an ELF file"},
 	} {
-		o, err := OpenNestedWith(c.path, c.formats)
+		o, err := OpenNested(c.path, c.formats)
 		switch {
 		case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, expected %q", c.path, err, c.want)

@@ -384,11 +384,9 @@ func zstdFrame(data []byte) (int, error) {
 // OpenNested opens the code object that a path names: a file, or a code object
 // inside one, FILE#NAME, where NAME is an entry's ID, the end of one behind a
 // dash ("gfx90a"), or its index. A file that has such a name as it is goes first.
-func OpenNested(path string) (*Object, error) { return OpenNestedWith(path, nil) }
-
-// OpenNestedWith is OpenNested where the file may be one of the formats. It opens
-// ELF files only; of other files the error says what can be named in them.
-func OpenNestedWith(path string, formats Formats) (*Object, error) {
+// The file may be one of the formats; nil: there are none. What is opened is an ELF
+// file; of other files the error says what can be named in them.
+func OpenNested(path string, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)
 	m, err := mapPath(path, true)
 	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
@@ -448,7 +446,7 @@ func openEntry(m *Mapping, path, name string, formats Formats) (*Object, error) 
 	return o, nil
 }
 
-// NewNestedWith makes an object of bytes as OpenNestedWith does of a file: path
+// NewNestedWith makes an object of bytes as OpenNested does of a file: path
 // is FILE#NAME, and the bytes are those of FILE.
 func NewNestedWith(path string, data []byte, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)

@@ -278,7 +278,7 @@ func TestOpenNested(t *testing.T) {
 		{filepath.Join(dir, "none") + "#gfx90a", 0, "no such file"},
 		{filepath.Join(dir, "none"), 0, "no such file"},
 	} {
-		o, err := OpenNested(c.path)
+		o, err := OpenNested(c.path, nil)
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %q", c.path, err, c.err)
 		}

@@ -80,7 +80,7 @@ func (s *Store) Open(path string, formats Formats) (*Object, error) {
 	return s.open(hostPlace(path), formats)
 }
 
-// OpenNested opens what OpenNestedWith opens: an ELF file, or a code object inside a
+// OpenNested opens what the function of that name opens: an ELF file, or a code object inside a
 // file, FILE#NAME.
 func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
 	o, err := s.open(hostPlace(path), nil)
@@ -89,7 +89,7 @@ func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
 	case err == nil:
 		return o, nil
 	case errors.Is(err, ErrNotELF):
-		return OpenNestedWith(path, formats) // which says what the file is
+		return OpenNested(path, formats) // which says what the file is
 	case !nested || !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func (s *Symbolizer) Close() error {
 // Open opens a code object. The second time it gives the same file, or the same
 // error.
 func (s *Symbolizer) Open(path string) (*File, error) {
-	return s.once(path, func() (*object.Object, error) { return object.OpenNestedWith(path, s.options.Formats) })
+	return s.once(path, func() (*object.Object, error) { return object.OpenNested(path, s.options.Formats) })
 }
 
 // OpenBuildID opens the file under /usr/lib/debug or DebugDirs that has a build

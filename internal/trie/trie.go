@@ -38,9 +38,6 @@ func New(room int) *Trie { return &Trie{nodes: make([]node, 1, 1+min(room, MaxRo
 // MaxRoom bounds the room that is made for nodes before there are any.
 const MaxRoom = 1 << 22
 
-// Len is how many nodes there are, the root included.
-func (t *Trie) Len() int { return len(t.nodes) }
-
 // Child is the number of the node that goes on from another by a label; isNew says that
 // it is made now. The one that was asked for last comes first in its list: it is likely
 // to be met again.
