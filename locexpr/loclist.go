@@ -56,8 +56,8 @@ func (k ListEntryKind) String() string {
 	return fmt.Sprintf("DW_LLE_0x%02x", uint8(k))
 }
 
-// The operands of the entries of each kind, in DWARF 5. Address indexes are
-// ULEB. An expression follows those kinds that hasExpr.
+// listOperands are the operands of the entries of each kind, in DWARF 5. Address
+// indexes are ULEB. hasExpr says that an expression follows.
 var listOperands = [...]struct {
 	operands [2]OperandKind
 	hasExpr  bool

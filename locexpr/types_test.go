@@ -263,7 +263,7 @@ func TestTypedArithmeticDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFloatsOfSmallFormatsAreExact compares with numbers that are rounded once
+// TestFloatsAreRoundedOnce compares with numbers that are rounded once
 // from their exact value.
 func TestFloatsAreRoundedOnce(t *testing.T) {
 	formats := map[*floatFormat]*BaseType{

@@ -497,7 +497,7 @@ var (
 	llvmVal  = regexp.MustCompile(`^CFA([+-][0-9]+)?$`)
 )
 
-// register is the number of a register by LLVM's name.
+// llvmRegister is the number of a register by LLVM's name.
 func (x *rowText) llvmRegister(t *testing.T, name string) uint64 {
 	t.Helper()
 	if digits, ok := strings.CutPrefix(name, "reg"); ok {

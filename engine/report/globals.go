@@ -17,7 +17,7 @@ type Global struct {
 	Thread *target.Thread // in which it was read
 }
 
-// globalsText writes globals below what is said of the target.
+// globals writes globals below what is said of the target.
 func (t *text) globals(list []Global) {
 	if len(list) == 0 {
 		return

@@ -769,7 +769,6 @@ func TestFormsOfRandomProfilesAgree(t *testing.T) {
 	}
 }
 
-// randomRecording has few names, so that they come again in every way.
 // uncompressedPprof is what WritePprof writes, before it is compressed.
 func uncompressedPprof(t *testing.T, p *Profile) []byte {
 	t.Helper()
@@ -798,6 +797,7 @@ func libraryPprof(t *testing.T, p *profile.Profile) []byte {
 	return b.Bytes()
 }
 
+// randomRecording has few names, so that they come again in every way.
 func randomRecording(random *rand.Rand) *recording {
 	names := []string{"f", "g", "f (.cold)", "", "a;b\n", "\xff", "<T as U>::f", "f(", "ü"}
 	name := func() string { return names[random.IntN(len(names))] }

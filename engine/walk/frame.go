@@ -85,7 +85,7 @@ func (f *frame) forget() {
 	f.callSite, f.memo = f.callSite[:0], f.memo[:0]
 }
 
-// frame is the context in which expressions of its row are evaluated.
+// frameContext is a frame as the context in which expressions of its row are evaluated.
 type frameContext struct {
 	locexpr.NoContext
 	*frame

@@ -410,7 +410,7 @@ func (w *walker) finish(f *frame) {
 	if f.module != nil && !w.process.shared.options.NoSymbols {
 		out.Symbols = w.process.names(f.module, f.named())
 	}
-	var d FrameDetails
+	var d FrameDetails // copied where there is something in it, so that nothing is allocated else
 	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
 		var below []LaneGroup
 		if f.index > 0 {
@@ -496,7 +496,7 @@ func (w *walker) repeats(f *frame) bool {
 	return false
 }
 
-// sameActivation compares frames by PC and CFA together: frames may share a
+// isSameActivation compares frames by PC and CFA together: frames may share a
 // CFA, and the stack may grow either way.
 func isSameActivation(a, b *frame) bool {
 	return a.pc == b.pc && a.cfa == b.cfa && a.cfaSpace == b.cfaSpace && a.hasCFA && b.hasCFA

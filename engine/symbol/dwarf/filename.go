@@ -27,7 +27,7 @@ type fileName struct {
 
 var noFile fileName
 
-// file returns a file by its number, as rows and DW_AT_call_file have it.
+// fileName returns the name of a file by its number, as rows and DW_AT_call_file have it.
 func (b *body) fileName(number uint64) *fileName {
 	t, err := b.lineTable()
 	if err != nil || t == nil || number >= uint64(len(t.files)) {

@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// function is a module of one function of the source function f, with local
+// functionText is a module of one function of the source function f, with local
 // variables a, b and c, and with expressions.
 func functionText(records, body string) string {
 	return `

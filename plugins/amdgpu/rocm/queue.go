@@ -194,7 +194,7 @@ func (r *reader) spacesOf(a *agent) []sdk.SpaceBase {
 	return spaces
 }
 
-// queues reads all queues.
+// readQueues reads all queues.
 func (r *reader) readQueues(ctx context.Context) error {
 	agents := make(map[uint32]int, len(r.note.agents))
 	for i := range r.note.agents {
