@@ -219,37 +219,10 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	e := &end{snapshot: filepath.Join(dir, "gdb.snapshot"), chains: filepath.Join(dir, "chains"), gdb: map[string]*stack{}}
-	passed, end := "SIGUSR1 SIGURG SIGQUIT", "continue"
-	if strings.HasPrefix(p.way, "fault") || p.language == "Go" {
-		passed += " SIGSEGV"
-	}
-	if p.way == "trap" {
-		end = "signal SIGTRAP" // which gdb keeps for itself otherwise
-	}
-	first := []string{"-ex", "continue"}
-	if p.language == "Go" {
-		first = append(first, first...) // its handler takes the first signal that is to end it
-	}
-	ends := slices.Repeat([]string{"-ex", end}, 8) // handlers raise more of them
-	root := w.rootOf(p.build)
-	script := filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py")
-	args := slices.Concat([]string{"-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off", "-iex", "set sysroot " + root,
-		"-iex", "set debug-file-directory " + hiddenDebug(exe), "-iex", "set backtrace limit " + mostFrames,
-		"-ex", "handle " + passed + " nostop noprint pass", "-ex", "file " + filepath.Join(dir, "program"), "-ex", "target remote " + socket}, first, []string{
-		"-ex", "source " + script, "-ex", "unwindd-snapshot " + e.snapshot, "-ex", "source " + filepath.Join("machines", "testdata", "pcs.py")}, ends)
-	gdb := exec.Command("timeout", args...)
+	gdb := exec.Command("timeout", w.gdbArguments(p, dir, exe, socket, e.snapshot)...)
 	gdb.Env = append(os.Environ(), "CHAINS="+e.chains)
 	out, err := gdb.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
-		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 && f[0] == "PCS" {
-			s := &stack{stopped: f[3]}
-			for _, word := range strings.Split(f[2], ",") {
-				pc, _ := strconv.ParseUint(word, 0, 64)
-				s.pcs = append(s.pcs, pc)
-			}
-			e.gdb[f[1]] = s
-		}
-	}
+	readStacks(string(out), e.gdb)
 	if len(e.gdb) == 0 {
 		err = errors.Join(errNoStacks, err)
 		return nil, fmt.Errorf("gdb: %w\n%s%s", err, clip(string(out)), clip(output.String()))
@@ -265,6 +238,42 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 	}
 	e.core, err = coreOf(dir, output)
 	return e, err
+}
+
+// gdbArguments are those of timeout for a gdb that has the program run to its end, and then
+// prints its stacks and writes a snapshot.
+func (w *work) gdbArguments(p *program, dir, exe, socket, snapshot string) []string {
+	passed, end := "SIGUSR1 SIGURG SIGQUIT", "continue"
+	if strings.HasPrefix(p.way, "fault") || p.language == "Go" {
+		passed += " SIGSEGV"
+	}
+	if p.way == "trap" {
+		end = "signal SIGTRAP" // which gdb keeps for itself otherwise
+	}
+	first := []string{"-ex", "continue"}
+	if p.language == "Go" {
+		first = append(first, first...) // its handler takes the first signal that is to end it
+	}
+	ends := slices.Repeat([]string{"-ex", end}, 8) // handlers raise more of them
+	script := filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py")
+	return slices.Concat([]string{"-s", "KILL", patience, "gdb-multiarch", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off",
+		"-iex", "set sysroot " + w.rootOf(p.build), "-iex", "set debug-file-directory " + hiddenDebug(exe), "-iex", "set backtrace limit " + mostFrames,
+		"-ex", "handle " + passed + " nostop noprint pass", "-ex", "file " + filepath.Join(dir, "program"), "-ex", "target remote " + socket}, first, []string{
+		"-ex", "source " + script, "-ex", "unwindd-snapshot " + snapshot, "-ex", "source " + filepath.Join("machines", "testdata", "pcs.py")}, ends)
+}
+
+// readStacks reads the stacks that gdb printed, by the names of threads.
+func readStacks(output string, stacks map[string]*stack) {
+	for line := range strings.Lines(output) {
+		if f := strings.SplitN(strings.TrimSpace(line), " ", 4); len(f) == 4 && f[0] == "PCS" {
+			s := &stack{stopped: f[3]}
+			for _, word := range strings.Split(f[2], ",") {
+				pc, _ := strconv.ParseUint(word, 0, 64)
+				s.pcs = append(s.pcs, pc)
+			}
+			stacks[f[1]] = s
+		}
+	}
 }
 
 // stacksOf are unwindd's.
