@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/bits"
 
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
@@ -60,6 +61,9 @@ func (k *Maker) MakePart(ctx context.Context, path string, p Part, o Options, w 
 	defer out.close()
 	out.progress = &progress{tell: o.Progress, total: d.size(p.Index)}
 	if err := r.walkAll(ctx, o.Jobs, d.keeper(p.Index), out.add); err != nil {
+		return err
+	}
+	if err := object.Shrunk(); err != nil { // before its files are closed
 		return err
 	}
 	return out.end()

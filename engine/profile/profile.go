@@ -69,7 +69,8 @@ type Options struct {
 // Make walks the stacks of all samples of a perf.data file, and joins samples
 // of accelerators to them. The path may be "" where there are such. What went
 // wrong with one of them is why its stack ends; the error is that there is no
-// file, or that it is no recording.
+// file, that it is no recording, or that a file became shorter meanwhile
+// (object.ErrFileShrank).
 func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, error) {
 	gpu, err := openAllGPU(o.GPU)
 	if err != nil {
@@ -114,6 +115,9 @@ func (k *Maker) Make(ctx context.Context, path string, o Options) (*Profile, err
 		b.name(ctx, o.Jobs, kernel)
 	}
 	if err := b.annotate(ctx, o.Annotate); err != nil {
+		return nil, err
+	}
+	if err := object.Shrunk(); err != nil { // before its files are closed
 		return nil, err
 	}
 	return b.profile(), nil
