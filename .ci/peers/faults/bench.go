@@ -27,6 +27,7 @@ type bench struct {
 	dir      string // material, and the folders of a run
 	self     string // this program
 	random   *rand.Rand
+	kept     *os.Root // for answers that are wrong; nil: they are not kept
 	commands []*command
 	subject  *exec.Cmd // the process whose stacks are taken
 	total    row
@@ -36,12 +37,11 @@ type bench struct {
 // folders are those that a run may write to.
 var folders = []string{"tmp", "cache", "home", "out", "run"}
 
-func newBench(dir string) (*bench, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{dir: dir, self: self, random: rand.New(rand.NewPCG(*seed, 0)), commands: newCommands()} //nolint:gosec // no secret
+// temporary are the folders that every program may write to.
+var temporary = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+func newBench(dir string) (b *bench, err error) {
+	b = &bench{dir: dir, self: filepath.Join(dir, "faults"), random: rand.New(rand.NewPCG(*seed, 0)), commands: newCommands()} //nolint:gosec // no secret
 	b.subject = exec.Command("sleep", "10000")
 	b.subject.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := b.subject.Start(); err != nil {
@@ -178,8 +178,22 @@ func (b *bench) environment(f *fault) (list []string) {
 }
 
 func (b *bench) makeFolders() error {
-	if err := os.RemoveAll(b.folder("")); err != nil {
-		return err
+	paths := []string{b.folder("")}
+	for _, base := range temporary {
+		list, err := os.ReadDir(base)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			if path := filepath.Join(base, one.Name()); path != b.dir {
+				paths = append(paths, path)
+			}
+		}
+	}
+	for _, path := range paths {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
 	}
 	for _, name := range folders {
 		if err := os.MkdirAll(b.folder(name), 0o777); err != nil {
@@ -199,7 +213,7 @@ func (b *bench) look(c *command, f *fault, r *result) {
 	}
 	isKilled := r.signal != 0 || r.status > 128 || brokenDown.MatchString(r.stderr) || f.leavesFolders
 	r.left = append(r.left, b.processesLeft()...)
-	for _, base := range append([]string{"/tmp", "/var/tmp", "/dev/shm"}, b.folder("tmp"), b.folder("out"), b.folder("run"), b.folder("home")) {
+	for _, base := range slices.Concat(temporary, []string{b.folder("tmp"), b.folder("out"), b.folder("run"), b.folder("home")}) {
 		r.left = append(r.left, b.filesLeft(base, c, isKilled)...)
 	}
 	if c.output == "" || r.status != 0 {
@@ -221,13 +235,8 @@ func (b *bench) filesLeft(base string, c *command, isKilled bool) (list []string
 		switch {
 		case err != nil || path == base:
 			return nil
-		case !strings.HasPrefix(base, b.dir): // a folder of all: only by our names, and not deep
-			if d.IsDir() && !isOwn {
-				return fs.SkipDir
-			}
-			if !isOwn || !isOurs(path) {
-				return nil
-			}
+		case path == b.dir:
+			return fs.SkipDir
 		case c.output != "" && d.Name() == c.output, c.isServer && strings.Contains(path, "/state"), d.IsDir() && !isOwn:
 			return nil
 		}
@@ -237,20 +246,6 @@ func (b *bench) filesLeft(base string, c *command, isKilled bool) (list []string
 		return nil
 	})
 	return list
-}
-
-// isOurs says that a file was made in the last seconds, and that nobody has it.
-func isOurs(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || time.Since(info.ModTime()) > timeLimit {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
 // grace is how long processes may take to end after their parent has.

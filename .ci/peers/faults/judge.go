@@ -129,8 +129,8 @@ func (b *bench) try(c *command, f *fault) (*result, error) {
 	}
 	o, why := c.judge(f, r)
 	b.note(f.kind, f.name+", "+c.name, o, why, r.took)
-	if o == wrong && *keep != "" {
-		_ = os.WriteFile(fmt.Sprintf("%s/%d.json", *keep, b.total.runs), r.answer, 0o600)
+	if o == wrong && b.kept != nil {
+		return r, b.kept.WriteFile(fmt.Sprintf("%d.json", b.total.runs), r.answer, 0o600)
 	}
 	return r, nil
 }

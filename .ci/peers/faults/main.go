@@ -104,8 +104,19 @@ func rootOnly(id int) []syscall.SysProcIDMap {
 }
 
 func runApart(dir string) error {
+	var kept *os.Root
+	if *keep != "" {
+		var err error
+		if kept, err = os.OpenRoot(*keep); err != nil {
+			return err
+		}
+		defer kept.Close()
+	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	if err := ownTemporary(dir); err != nil {
+		return err
 	}
 	// Processes that lose their parent become children of this one, and are noticed.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -119,6 +130,7 @@ func runApart(dir string) error {
 		return err
 	}
 	defer b.close()
+	b.kept = kept
 	var errs []error
 	for _, part := range []func() error{b.faults, b.cutFiles, b.deaths} {
 		errs = append(errs, part())
@@ -128,6 +140,28 @@ func runApart(dir string) error {
 		errs = append(errs, fmt.Errorf("%d runs were not as they should be", n))
 	}
 	return errors.Join(errs...)
+}
+
+// ownTemporary has empty folders in the place of those that every program writes to, so that
+// whatever is left in one is of a run. The folder of this command stays what it is.
+func ownTemporary(dir string) error {
+	own, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	for _, path := range temporary {
+		if err := unix.Mount("none", path, "tmpfs", 0, "mode=1777"); err != nil {
+			return fmt.Errorf("a %s of its own: %w", path, err)
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // other users read it, too
+		return err
+	}
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", own.Fd()), dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("the folder of runs: %w", err)
+	}
+	return nil
 }
 
 // isChosen says whether a fault is to be tried.
