@@ -29,7 +29,8 @@ type spool struct {
 
 	maxSize   int64
 	maxStored int64
-	isAsked   bool // the user said how much it may be
+	room      string // of maxStored, where the disk bounds it; else ""
+	isAsked   bool   // the user said how much it may be
 }
 
 // errTooLarge says that a target unpacks to more than is allowed.
@@ -57,11 +58,18 @@ func newSpool(o Options) (*spool, error) {
 		}
 		var st unix.Statfs_t
 		if !s.isAsked && unix.Fstatfs(int(s.file.Fd()), &st) == nil {
-			s.maxStored = min(s.maxStored, int64(min(st.Bavail, 1<<40))*st.Bsize/2) //nolint:gosec // bounded
+			s.bound(dir, int64(min(st.Bavail, 1<<40))*st.Bsize) //nolint:gosec // bounded
 		}
 		return s, nil
 	}
 	return nil, err
+}
+
+// bound bounds what is written to half of what is free in a folder.
+func (s *spool) bound(dir string, free int64) {
+	if free/2 < s.maxStored {
+		s.maxStored, s.room = free/2, fmt.Sprintf("half of the %d that are free in %s", free, dir)
+	}
 }
 
 // making is held while a temporary file has a name.
@@ -137,12 +145,8 @@ func (s *spool) add(b []byte, packed int64) error {
 		if n == 0 {
 			continue
 		}
-		allowed := s.maxStored
-		if !s.isAsked {
-			allowed = min(allowed, spare+ratio*packed)
-		}
-		if s.stored+int64(n) > allowed {
-			return s.tooLarge(fmt.Sprintf("%d bytes that are not zero, of %d packed bytes", allowed, packed))
+		if err := s.check(s.stored+int64(n), packed); err != nil {
+			return err
 		}
 		if _, err := s.file.WriteAt(b[:n], s.size); err != nil {
 			return fmt.Errorf("writing to the temporary file: %w", err)
@@ -150,6 +154,22 @@ func (s *spool) add(b []byte, packed int64) error {
 		b, s.size, s.stored = b[n:], s.size+int64(n), s.stored+int64(n)
 	}
 	return nil
+}
+
+// check refuses so many bytes that are not zero, of so many that are packed, if they are too many.
+func (s *spool) check(stored, packed int64) error {
+	allowed, room := s.maxStored, s.room
+	if plausible := spare + ratio*packed; !s.isAsked && plausible < allowed {
+		allowed, room = plausible, ""
+	}
+	if stored <= allowed {
+		return nil
+	}
+	what := fmt.Sprintf("%d bytes that are not zero, of %d packed bytes", allowed, packed)
+	if room != "" {
+		what += ", are " + room
+	}
+	return s.tooLarge(what)
 }
 
 func (s *spool) tooLarge(what string) error { return fmt.Errorf("%w: %s", errTooLarge, what) }

@@ -266,6 +266,21 @@ func TestBombs(t *testing.T) {
 	}
 }
 
+// TestFullDisksAreNamed: nobody asked for the bound, so the error says where it comes from.
+func TestFullDisksAreNamed(t *testing.T) {
+	f, err := Nameless(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := &spool{file: f, maxSize: DefaultMaxBytes, maxStored: DefaultMaxBytes}
+	s.bound("/full", 4096)
+	want := "it unpacks to more than is allowed (--max-unpacked): 2048 bytes that are not zero, of 300 packed bytes, are half of the 4096 that are free in /full"
+	if err := s.add(bytes.Repeat([]byte("x"), 3000), 300); err == nil || err.Error() != want {
+		t.Errorf("%v, expected %q", err, want)
+	}
+}
+
 // TestDictionariesAreBounded: a block may ask for 4 GiB, and many blocks for much together.
 func TestDictionariesAreBounded(t *testing.T) {
 	packed := pack(t, []byte("text"), "xz", "-c", "--lzma2=dict=1GiB")
