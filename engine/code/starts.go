@@ -45,16 +45,25 @@ func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool
 	if pc == entry {
 		return exact
 	}
-	last := pc
-	if exact {
-		last++
+	code := make([]byte, pc-entry)
+	if !o.CodeBefore(pc, code) {
+		return false // the file is cut
 	}
-	for at := entry + 1; at < last; at++ {
-		if o.isAfterCall(ctx, at, entry) {
+	var c Classifier
+	for n := range code {
+		c.Add(entry+uint64(n)+1, code[max(0, n+1-int(o.machine.Description.MaxInstruction)):n+1])
+	}
+	sites, err := c.Ask(ctx, o.machine)
+	if err != nil {
+		return false // nobody can say where calls are
+	}
+	for n, site := range sites {
+		isCaller := !exact && n == len(sites)-1
+		if site.IsAfterCall != isCaller {
 			return false
 		}
 	}
-	return exact || o.isAfterCall(ctx, pc, entry)
+	return true
 }
 
 // enteredRow is the row of a function that begins at pc, where no call ends: the
