@@ -188,3 +188,26 @@ func BenchmarkSession(b *testing.B) {
 		})
 	}
 }
+
+// Without section headers a file has no names: that it is cut is why.
+func TestCutFilesAreSaid(t *testing.T) {
+	data, err := os.ReadFile(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir() + "/cut"
+	if err := os.WriteFile(path, data[:len(data)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	s := New(Options{Warn: func(text string) { said = append(said, text) }})
+	defer s.Close()
+	for range 2 {
+		if _, err := s.Open(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], path+": ") || !strings.Contains(said[0], "section headers at offset") {
+		t.Errorf("said %q, expected one sentence of the section headers", said)
+	}
+}

@@ -36,9 +36,9 @@ type Options struct {
 	// Formats are forms of files with code objects inside that are no ELF files;
 	// nil: none.
 	Formats object.Formats
-	// Warn, where it is not nil, is told a sentence of each debug file that is there
-	// and could not be used, and of debug information that cannot be relocated. What it
-	// concerns is answered without.
+	// Warn, where it is not nil, is told a sentence of what is wrong with a file, of each
+	// debug file that is there and could not be used, and of debug information that cannot
+	// be relocated. What it concerns is answered without.
 	Warn func(text string)
 	// Log, where it is not nil, is told what was looked for and where, a
 	// sentence at a time.
@@ -152,6 +152,7 @@ func (s *Symbolizer) findBuildID(id []byte) (*object.Object, error) {
 // newFile takes an object and finds its debug file.
 func (s *Symbolizer) newFile(o *object.Object) *File {
 	finder := object.Finder{Sysroot: s.options.Sysroot, IsUnseen: s.options.IsUnseen, DebugDirs: s.options.DebugDirs, Remote: s.options.Remote}
+	s.warn(o)
 	s.relocate(o)
 	debug := s.findDebug(&finder, o)
 	f := &File{Object: o, Debug: debug}
@@ -173,6 +174,7 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.
 	}
 	if found.Object != nil {
 		s.log("%s: debug file %s: taken", o.Name(), found.Path)
+		s.warn(found.Object)
 		s.relocate(found.Object)
 		return found.Object
 	}
@@ -183,6 +185,15 @@ func (s *Symbolizer) findDebug(finder *object.Finder, o *object.Object) *object.
 		}
 	}
 	return nil
+}
+
+// warn says what is wrong with the headers of a file, such as of one that is cut.
+func (s *Symbolizer) warn(o *object.Object) {
+	for _, problem := range o.Problems() {
+		if s.options.Warn != nil {
+			s.options.Warn(problem)
+		}
+	}
 }
 
 // relocate prepares a relocatable object, and says what cannot be relocated.
