@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,8 +56,8 @@ func newBench(dir string) (b *bench, err error) {
 		if c.whole, err = b.run(c, &fault{name: "none"}); err != nil {
 			return nil, err
 		}
-		if r := c.whole; r.status != 0 || len(r.left) > 0 || len(r.answer) == 0 {
-			return nil, fmt.Errorf("%s, without a fault: exit status %d, left %q\n%s", c.name, r.status, r.left, r.stderr)
+		if err := c.whole.check(); err != nil {
+			return nil, fmt.Errorf("%s, without a fault: %w", c.name, err)
 		}
 	}
 	return b, nil
@@ -80,8 +81,20 @@ type result struct {
 	stderr  string
 	answer  []byte   // what it printed, or wrote, or answered, as JSON
 	refused string   // what the server said instead of answering
+	hungUp  bool     // it broke off instead
 	left    []string // processes and files
 	took    time.Duration
+}
+
+// isOfPlugin is what an answer says of plugins that did not do what they should.
+var isOfPlugin = regexp.MustCompile(`could not be started|given up after|was killed by|no answer within`)
+
+// check says why a result cannot be what others are compared with.
+func (r *result) check() error {
+	if r.status != 0 || len(r.left) > 0 || len(r.answer) == 0 || isOfPlugin.Match(r.answer) {
+		return fmt.Errorf("exit status %d, left %q, and it says %q\n%s", r.status, r.left, isOfPlugin.FindAll(r.answer, -1), r.stderr)
+	}
+	return nil
 }
 
 // run runs a command under a fault.

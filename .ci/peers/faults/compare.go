@@ -107,10 +107,12 @@ func threadsOf(frames []frame) (list []string) {
 	return slices.Compact(list)
 }
 
-// compareFrames compares the frames of one thread.
+// compareFrames compares the frames of one thread. One that lies behind a guess is part of it.
 func compareFrames(a, b []frame) (isLess bool, err error) {
+	isGuessed := false
 	for i := range b {
-		if b[i].isGuess() && (i >= len(a) || !a[i].isGuess()) {
+		isGuessed = isGuessed || b[i].isGuess() && (i >= len(a) || !a[i].isGuess())
+		if isGuessed {
 			isLess = true // and marked as such
 			continue
 		}

@@ -26,7 +26,7 @@ func cuttings() []*cutting {
 	return []*cutting{
 		{kind: "a core", file: "server.core", argv: words("stack CUT/server.core MATERIAL/server --format json --locals"), command: command{compare: compareStacks, isSampled: true}},
 		{kind: "an executable", file: "server", argv: words("stack MATERIAL/server.core --exe CUT/server --format json --locals"), command: command{compare: compareStacks, isSampled: true}},
-		{kind: "a debug file", file: "server.debug", argv: words("stack MATERIAL/server.core --exe MATERIAL/stripped --debug-dir CUT --format json --locals"), command: command{compare: compareStacks}},
+		{kind: "a debug file", file: "server.debug", argv: words("stack MATERIAL/server.core --exe CUT/stripped --format json --locals"), beside: words("stripped"), command: command{compare: compareStacks}},
 		{kind: "a minidump", file: "server.dmp", argv: words("stack CUT/server.dmp MATERIAL/server --format json"), command: command{compare: compareStacks}},
 		{kind: "a snapshot", file: "mixed.snapshot", argv: words("stack CUT/mixed.snapshot --format json --lanes"), command: command{compare: compareStacks}},
 		{kind: "a GPU's core", file: "crash.core", argv: words("stack CUT/crash.core --format json --lanes"), beside: words("host"), command: command{compare: compareStacks}},
@@ -34,7 +34,7 @@ func cuttings() []*cutting {
 		{kind: "a recording", file: "perf.data", argv: words("profile CUT/perf.data --format json"), beside: words("words"), command: command{compare: compareProfiles, isSampled: true}},
 		{kind: "the executable of a recording", file: "words", argv: words("profile CUT/perf.data --format json"), beside: words("perf.data"), command: command{compare: compareProfiles}},
 		{kind: "an executable that is symbolized", file: "server", argv: words("symbolize --obj CUT/server --output-style json 0x401100 0x401941 0x40170a"), command: command{compare: compareSymbols}},
-		{kind: "a core of which a snapshot is made", file: "server.core", argv: words("snapshot CUT/server.core MATERIAL/server -o OUT/s"), command: command{compare: compareStacks, output: "s"}},
+		{kind: "a core of which a snapshot is made", file: "server.core", argv: words("snapshot CUT/server.core --exe MATERIAL/server -o OUT/s"), command: command{compare: compareStacks, output: "s"}},
 	}
 }
 
@@ -78,8 +78,8 @@ func (b *bench) cutFile(c *cutting, times int) error {
 	if c.whole, err = b.run(&c.command, &fault{name: "none", prepare: whole}); err != nil {
 		return err
 	}
-	if c.whole.status != 0 {
-		return fmt.Errorf("%s, without a fault: %s", c.kind, c.whole.stderr)
+	if err := c.whole.check(); err != nil {
+		return fmt.Errorf("%s, without a fault: %w", c.kind, err)
 	}
 	info, err := os.Stat(filepath.Join(b.material(), c.file))
 	if err != nil {

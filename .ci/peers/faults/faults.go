@@ -30,6 +30,8 @@ type fault struct {
 	// starves is one that leaves Go's runtime without memory or threads, which ends
 	// a program.
 	starves bool
+	// fatal is what Go's library says before it ends a program because of the fault.
+	fatal string
 	// hasNoReader is one by which nobody reads what is printed, hasNoMessages one by
 	// which nobody reads what is said.
 	hasNoReader, hasNoMessages bool
@@ -195,7 +197,11 @@ func olderKernels() (list []*fault) {
 		kind := "system calls that fail with " + unix.ErrnoName(errno)
 		var all []uintptr
 		for _, c := range newerCalls {
-			list = append(list, &fault{kind: kind, name: c.name, enter: entry{Denied: c.numbers, Errno: errno}, isSampled: c.name == "close_range" && errno == unix.ENOSYS})
+			one := &fault{kind: kind, name: c.name, enter: entry{Denied: c.numbers, Errno: errno}, isSampled: c.name == "close_range" && errno == unix.ENOSYS}
+			if c.name == "getrandom" && errno != unix.ENOSYS {
+				one.fatal = "crypto/rand: failed to read random data" // crypto/rand.Read: it never returns an error
+			}
+			list = append(list, one)
 		}
 		for nr := uintptr(unix.SYS_KCMP); nr <= unix.SYS_RSEQ_SLICE_YIELD; nr++ {
 			all = append(all, nr)

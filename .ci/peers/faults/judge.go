@@ -55,8 +55,12 @@ func (c *command) judge(f *fault, r *result) (outcome, string) {
 		return ended, "the kernel had no room to execute it"
 	case isBroken && f.starves && noRoom.MatchString(r.stderr):
 		return ended, firstLine(r.stderr)
+	case isBroken && f.fatal != "" && strings.HasPrefix(r.stderr, "fatal error: "+f.fatal):
+		return ended, firstLine(r.stderr)
 	case isBroken:
 		return wrong, "it broke down:\n" + r.stderr
+	case c.isServer && r.status == 0 && len(f.ends) > 0 && r.answer == nil && r.refused == "" && strings.Contains(r.stderr, "draining"):
+		return ended, "it was told to end before it was asked"
 	case f.ends[r.status]:
 		return ended, fmt.Sprintf("exit status %d", r.status)
 	case r.signal != 0:

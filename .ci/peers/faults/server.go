@@ -35,6 +35,10 @@ func (b *bench) ask(cmd *exec.Cmd, r *result) {
 		}
 	}
 	b.post(socket, r)
+	// One that hung up may be about to end with an error, and its status counts.
+	for begun := time.Now(); r.hungUp && !hasEnded() && time.Since(begun) < grace; {
+		time.Sleep(5 * time.Millisecond)
+	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 }
 
@@ -52,13 +56,13 @@ func (b *bench) post(socket string, r *result) {
 	defer body.Close()
 	answer, err := client.Post("http://localhost/v1/stack", "", body)
 	if err != nil {
-		r.refused = err.Error()
+		r.refused, r.hungUp = err.Error(), true
 		return
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		r.refused = err.Error() // it broke off, and that was noticed
+		r.refused, r.hungUp = err.Error(), true // and that was noticed
 		return
 	}
 	if answer.StatusCode == http.StatusOK {
