@@ -169,7 +169,10 @@ func (t *Target) addThreads() {
 		t.problem("the exception is of thread %d, which is not in the list of threads", id)
 	}
 	for arch, a := range t.descriptions {
-		if a.err != nil {
+		switch {
+		case arch == "":
+			t.problem("threads are not walked: nothing says of what processor they are; `unwindd dump notes` shows their registers")
+		case a.err != nil:
 			t.problem("threads of %s are not walked: %v; `unwindd dump notes` shows their registers", arch, a.err)
 		}
 	}

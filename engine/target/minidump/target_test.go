@@ -210,3 +210,24 @@ func TestModulesWithoutFilesAreWhereTheDumpSays(t *testing.T) {
 		t.Errorf("%d bytes, %q, %v", n, buf, err)
 	}
 }
+
+// The processor is said by a stream of the end of the file, which is cut off first.
+func TestThreadsOfNoProcessor(t *testing.T) {
+	data, err := os.ReadFile("../../../examples/crash/server.dmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cut.dmp")
+	if err := os.WriteFile(path, data[:24278], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state, err := OpenTarget(path, Options{Finder: object.Finder{Sysroot: t.TempDir()}, Describe: describe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	problems := strings.Join(state.Info().Problems, "\n")
+	if want := "threads are not walked: nothing says of what processor they are"; !strings.Contains(problems, want) || strings.Contains(problems, "threads of ") {
+		t.Errorf("problems:\n%s\nexpected %q", problems, want)
+	}
+}
