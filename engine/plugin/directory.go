@@ -7,6 +7,7 @@ package plugin
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,6 +98,9 @@ func lockDirectory(path string) (*os.File, error) {
 	}
 	if err == nil {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err != nil {
+			err = &fs.PathError{Op: "flock", Path: path, Err: err}
+		}
 	}
 	if err == nil {
 		if now, statErr := os.Lstat(path); statErr != nil || !os.SameFile(info, now) {
