@@ -26,7 +26,7 @@ func cuttings() []*cutting {
 	return []*cutting{
 		{kind: "a core", file: "server.core", argv: words("stack CUT/server.core MATERIAL/server --format json --locals"), command: command{compare: compareStacks, isSampled: true}},
 		{kind: "an executable", file: "server", argv: words("stack MATERIAL/server.core --exe CUT/server --format json --locals"), command: command{compare: compareStacks, isSampled: true}},
-		{kind: "a debug file", file: "server.debug", argv: words("stack MATERIAL/server.core --exe CUT/stripped --format json --locals"), beside: words("stripped"), command: command{compare: compareStacks}},
+		{kind: "a debug file", file: "server.debug", argv: words("stack CUT/server.core --exe CUT/stripped --format json --locals"), beside: words("server.core stripped"), command: command{compare: compareStacks}},
 		{kind: "a minidump", file: "server.dmp", argv: words("stack CUT/server.dmp MATERIAL/server --format json"), command: command{compare: compareStacks}},
 		{kind: "a snapshot", file: "mixed.snapshot", argv: words("stack CUT/mixed.snapshot --format json --lanes"), command: command{compare: compareStacks}},
 		{kind: "a GPU's core", file: "crash.core", argv: words("stack CUT/crash.core --format json --lanes"), beside: words("host"), command: command{compare: compareStacks}},

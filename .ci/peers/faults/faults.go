@@ -203,10 +203,16 @@ func olderKernels() (list []*fault) {
 			}
 			list = append(list, one)
 		}
-		for nr := uintptr(unix.SYS_KCMP); nr <= unix.SYS_RSEQ_SLICE_YIELD; nr++ {
-			all = append(all, nr)
+		name := "all that Linux 3.2 has not"
+		if errno != unix.ENOSYS {
+			name += ", but getrandom" // without it nothing else would be tried
 		}
-		list = append(list, &fault{kind: kind, name: "all that Linux 3.2 has not", enter: entry{Denied: all, Errno: errno}, isSampled: errno == unix.ENOSYS})
+		for nr := uintptr(unix.SYS_KCMP); nr <= unix.SYS_RSEQ_SLICE_YIELD; nr++ {
+			if nr != unix.SYS_GETRANDOM || errno == unix.ENOSYS {
+				all = append(all, nr)
+			}
+		}
+		list = append(list, &fault{kind: kind, name: name, enter: entry{Denied: all, Errno: errno}, isSampled: errno == unix.ENOSYS})
 	}
 	return list
 }

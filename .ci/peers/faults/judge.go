@@ -61,6 +61,8 @@ func (c *command) judge(f *fault, r *result) (outcome, string) {
 		return wrong, "it broke down:\n" + r.stderr
 	case c.isServer && r.status == 0 && len(f.ends) > 0 && r.answer == nil && r.refused == "" && strings.Contains(r.stderr, "draining"):
 		return ended, "it was told to end before it was asked"
+	case c.isServer && len(f.ends) > 0 && r.status == 128+int(syscall.SIGTERM):
+		return ended, "it was told to end twice: by the fault, and when it had been asked"
 	case f.ends[r.status]:
 		return ended, fmt.Sprintf("exit status %d", r.status)
 	case r.signal != 0:
