@@ -109,6 +109,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
+	c.sayPlugins(t.Problems())
 	c.explain(ctx, t, state)
 	c.addModules(t.Loaded(), o)
 	c.addThreads()
@@ -162,6 +163,7 @@ type collector struct {
 	kept   int // bytes of keptStacks
 	// launchers are those that walks found out, by handle of who was launched.
 	launchers map[uint64]*target.Launch
+	failed    int // stacks that end where a plugin failed
 }
 
 func (c *collector) problem(format string, args ...any) {
@@ -194,6 +196,9 @@ func (c *collector) walk(ctx context.Context) error {
 			first = s
 		}
 		isWalked = isWalked || s.IsWalked()
+		if s.Stopped.Reason == StopPluginFailed {
+			c.failed++
+		}
 		c.result.Frames += len(s.Frames)
 		c.keepFrames(s)
 		c.keepOwn(th)
@@ -205,6 +210,19 @@ func (c *collector) walk(ctx context.Context) error {
 		c.result.Unwalked = c.walked.NotWalked(first)
 	}
 	return nil
+}
+
+// sayPlugins says what went wrong with plugins, but for what is known: memory that no walk
+// asked for is not in the snapshot, and nobody can walk on from it.
+func (c *collector) sayPlugins(known []string) {
+	for _, p := range c.walked.Problems() {
+		if !slices.Contains(known, p) {
+			c.problem("%s", p)
+		}
+	}
+	if c.failed > 0 {
+		c.problem("%d of %d stacks end where a plugin failed: what is beyond is not in the snapshot", c.failed, len(c.Threads()))
+	}
 }
 
 func boolInt(b bool) int {

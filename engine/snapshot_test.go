@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,5 +173,24 @@ func TestManyThreadsAreBoundInParts(t *testing.T) {
 	}
 	if walked != 2*maxBound+1 || a.bindings != 3 {
 		t.Errorf("%d frames of %d threads, bound in %d calls, expected 3", walked, 2*maxBound+1, a.bindings)
+	}
+}
+
+// Memory that no walk asked for is not in a snapshot, so one that says nothing is taken for whole.
+func TestSnapshotsSayWhereAPluginFailed(t *testing.T) {
+	e, err := New(Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{described{&toy{badBind: 1 << 20}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	state := newState(1)
+	state.thread(0x1004, stackStart, 0, 0)
+	state.thread(0x1004, stackStart, 0, 0)
+	s, err := e.Attach(state).Snapshot(context.Background(), SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "2 of 2 stacks end where a plugin failed: what is beyond is not in the snapshot"; !slices.Contains(s.Problems, want) {
+		t.Errorf("problems %q, expected %q", s.Problems, want)
 	}
 }
