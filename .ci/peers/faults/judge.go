@@ -90,10 +90,13 @@ func (c *command) judgeAnswer(r *result) (outcome, string) {
 	if string(r.answer) == string(c.whole.answer) {
 		return same, ""
 	}
-	isLess, err := c.compare(c.whole.answer, r.answer, r.stderr != c.whole.stderr)
+	isSaid := r.stderr != c.whole.stderr
+	isLess, err := c.compare(c.whole.answer, r.answer, isSaid)
 	switch {
 	case err != nil:
 		return wrong, fmt.Sprintf("%v\n%s", err, r.stderr)
+	case isLess && c.output != "" && !isSaid:
+		return wrong, "the snapshot has less, and nothing said so when it was made: " + saidOf(c.whole.answer, r)
 	case !isLess:
 		return same, "" // what differs says nothing about the target
 	}
