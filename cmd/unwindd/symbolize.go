@@ -110,9 +110,9 @@ func (f *symbolizeFlags) run(args []string) error {
 		return err
 	}
 	defer end()
+	s := newSymbolSession(f.symbolizerOptions(remote))
+	defer s.Symbolizer.Close() // when write has looked for files that were cut
 	return f.write(func(w *writer) error {
-		s := newSymbolSession(f.symbolizerOptions(remote))
-		defer s.Symbolizer.Close()
 		s.Tool, s.Object, s.Inlines, s.Output = "unwindd", f.object, !f.noInlines, output
 		s.Hex, s.AdjustVMA = output.Style == symbolize.StyleAddr2line, adjust
 		s.IR, s.Log, s.Refuse = true, f.log(), f.refuse()

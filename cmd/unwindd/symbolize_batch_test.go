@@ -84,3 +84,42 @@ func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A file that is cut between two questions has no names any more, which is said.
+func TestFilesCutBetweenQuestionsAreErrors(t *testing.T) {
+	data, err := os.ReadFile("../../examples/crash/server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "server")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command("symbolize", "--obj", path)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	_, err = io.WriteString(stdin, "0x401100\n")
+	if _, readErr := bufio.NewReader(stdout).ReadString('\n'); err != nil || readErr != nil {
+		t.Fatal(err, readErr)
+	}
+	if err := os.Truncate(path, int64(len(data)/2)); err != nil {
+		t.Fatal(err)
+	}
+	_ = stdin.Close()
+	err = cmd.Wait()
+	if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(errs.String(), "file shrank while it was mapped") {
+		t.Errorf("%v, exit status %d, and it says %q", err, status, errs.String())
+	}
+}
