@@ -113,13 +113,7 @@ func decodeWord(w uint32) instruction {
 			in.effect, in.imm = load, immediateI(w)
 		}
 	case opStore, opStoreFP:
-		in.effect, in.imm, in.size, in.rd = store, immediateS(w), 1<<(w>>12&3), zero
-		if w&0x7f == opStoreFP {
-			in.rs2 += f0
-		}
-		if w&0x7f == opStoreFP && w>>14&1 != 0 { // a vector, whose size is not known
-			in.effect = other
-		}
+		in.store(w)
 	case opBranch:
 		in.effect, in.imm, in.rd = branch, immediateB(w), zero
 	case opJAL:
@@ -182,6 +176,17 @@ func wordB(f3, rs1, imm uint32) uint32 {
 }
 func wordJ(rd, imm uint32) uint32 {
 	return opJAL | rd<<7 | imm>>12&255<<12 | imm>>11&1<<20 | imm>>1&1023<<21 | imm>>20&1<<31
+}
+
+// store decodes a store.
+func (in *instruction) store(w uint32) {
+	in.effect, in.imm, in.size, in.rd = store, immediateS(w), 1<<(w>>12&3), zero
+	if w&0x7f == opStoreFP {
+		in.rs2 += f0
+		if w>>14&1 != 0 { // a vector, whose size is not known
+			in.effect = other
+		}
+	}
 }
 
 // expand makes the instruction of 4 bytes that a compressed one stands for (ISA manual,
