@@ -5,28 +5,13 @@ package riscv64
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // ClassifyReturn says for each address whether a call ends right before it.
 func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
-	if len(req.Offsets) != len(req.PCs)+1 {
-		return nil, fmt.Errorf("ClassifyReturn: %d offsets for %d PCs, expected one more than PCs", len(req.Offsets), len(req.PCs))
-	}
-	answer := &sdk.ClassifyReturnAnswer{
-		Classes: make([]sdk.ReturnClass, len(req.PCs)),
-		Targets: make([]uint64, len(req.PCs)),
-	}
-	for i, pc := range req.PCs {
-		from, to := req.Offsets[i], req.Offsets[i+1]
-		if from > to || uint64(to) > uint64(len(req.Code)) {
-			return nil, fmt.Errorf("ClassifyReturn: bytes %d to %d of PC %d, expected a range of %d bytes", from, to, i, len(req.Code))
-		}
-		answer.Classes[i], answer.Targets[i] = callBefore(req.Code[from:to], pc)
-	}
-	return answer, nil
+	return req.Answer(callBefore)
 }
 
 // Opcodes and fields of instructions (RISC-V ISA manual, "RV32/64G Instruction Set
@@ -43,7 +28,7 @@ const (
 // bytes of a call of four may read as a compressed one, and of what is before a
 // compressed one nothing is known: where both readings are calls, the target counts for
 // nothing.
-func callBefore(code []byte, pc uint64) (class sdk.ReturnClass, target uint64) {
+func callBefore(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 	if pc%2 != 0 {
 		return sdk.NotAfterCall, 0
 	}

@@ -29,11 +29,11 @@ func TestCallBefore(t *testing.T) {
 		{"a byte", []byte{0x01}, sdk.UnknownReturn, 0},
 		{"nothing", nil, sdk.UnknownReturn, 0},
 	} {
-		if class, target := callBefore(c.code, at); class != c.class || target != c.target {
+		if class, target := callBefore(at, c.code); class != c.class || target != c.target {
 			t.Errorf("%s: class %d to %#x, want %d to %#x", c.name, class, target, c.class, c.target)
 		}
 	}
-	if class, _ := callBefore([]byte{0x82, 0x97}, at+1); class != sdk.NotAfterCall {
+	if class, _ := callBefore(at+1, []byte{0x82, 0x97}); class != sdk.NotAfterCall {
 		t.Errorf("an odd address: class %d", class)
 	}
 }

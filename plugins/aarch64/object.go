@@ -78,7 +78,7 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	}
 	for _, s := range req.Symbols {
 		kind, ok := functionKinds[strings.TrimSuffix(s.Name, ".abi0")]
-		if end := symbolEnd(req, &s); ok && end > s.Address {
+		if end := req.SymbolEnd(&s); ok && end > s.Address {
 			f := sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind}
 			if kind == sdk.InjectedFunction {
 				f.DefaultRules = injectedRules()
@@ -115,26 +115,4 @@ func isGo(sections []sdk.SectionInfo) bool {
 	return slices.ContainsFunc(sections, func(s sdk.SectionInfo) bool {
 		return slices.Contains([]string{".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"}, s.Name)
 	})
-}
-
-// symbolEnd is where a function ends. Those in assembly language often have no size: then
-// the next symbol that is known or the end of the section bounds them.
-func symbolEnd(req *sdk.OpenObjectRequest, s *sdk.SymbolInfo) uint64 {
-	end := s.Address + s.Size
-	if s.Size > 0 && end > s.Address {
-		return end
-	}
-	end = s.Address
-	for i := range req.Sections {
-		if x := &req.Sections[i]; s.Address-x.Address < x.Size && x.Address+x.Size > x.Address {
-			end = x.Address + x.Size
-			break
-		}
-	}
-	for i := range req.Symbols {
-		if a := req.Symbols[i].Address; a > s.Address && a < end {
-			end = a
-		}
-	}
-	return end
 }

@@ -5,7 +5,6 @@ package x86_64
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -20,26 +19,13 @@ const longestCall = 11
 // of an indirect call may read as a direct one with a target that means
 // nothing.
 func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
-	if len(req.Offsets) != len(req.PCs)+1 {
-		return nil, fmt.Errorf("ClassifyReturn: %d offsets for %d PCs, expected one more than PCs", len(req.Offsets), len(req.PCs))
-	}
-	answer := &sdk.ClassifyReturnAnswer{
-		Classes: make([]sdk.ReturnClass, len(req.PCs)),
-		Targets: make([]uint64, len(req.PCs)),
-	}
-	for i, pc := range req.PCs {
-		from, to := req.Offsets[i], req.Offsets[i+1]
-		if from > to || uint64(to) > uint64(len(req.Code)) {
-			return nil, fmt.Errorf("ClassifyReturn: bytes %d to %d of PC %d, expected a range of %d bytes", from, to, i, len(req.Code))
+	return req.Answer(func(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
+		if class = callBefore(code); class == sdk.AfterDirectCall {
+			displacement := int32(binary.LittleEndian.Uint32(code[len(code)-4:]))
+			target = pc + uint64(int64(displacement))
 		}
-		before := req.Code[from:to]
-		answer.Classes[i] = callBefore(before)
-		if answer.Classes[i] == sdk.AfterDirectCall {
-			displacement := int32(binary.LittleEndian.Uint32(before[len(before)-4:]))
-			answer.Targets[i] = pc + uint64(int64(displacement))
-		}
-	}
-	return answer, nil
+		return class, target
+	})
 }
 
 // callBefore says whether a call ends where code does.

@@ -109,7 +109,7 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 		if !ok || s.Name == "gogo" && !fromGo {
 			continue
 		}
-		if end := symbolEnd(req, &s); end > s.Address {
+		if end := req.SymbolEnd(&s); end > s.Address {
 			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind})
 		}
 	}
@@ -136,26 +136,4 @@ func isGo(sections []sdk.SectionInfo) bool {
 		}
 		return false
 	})
-}
-
-// symbolEnd is where a function ends. Those in assembly language often have no
-// size: then the next symbol or the end of the section bounds them.
-func symbolEnd(req *sdk.OpenObjectRequest, s *sdk.SymbolInfo) uint64 {
-	end := s.Address + s.Size
-	if s.Size > 0 && end > s.Address {
-		return end
-	}
-	end = s.Address
-	for i := range req.Sections {
-		if x := &req.Sections[i]; s.Address-x.Address < x.Size && x.Address+x.Size > x.Address {
-			end = x.Address + x.Size
-			break
-		}
-	}
-	for i := range req.Symbols {
-		if a := req.Symbols[i].Address; a > s.Address && a < end {
-			end = a
-		}
-	}
-	return end
 }
