@@ -17,9 +17,9 @@ type entry struct {
 
 // entryAt reads the length and id of the entry at an offset. When the error
 // leaves the length sound, e.end is set and the next entry is there.
-func (t *Table) entryAt(offset uint64) (entry, error) {
+func (t *Table) entryAt(offset uint64) (e entry, err error) {
 	data := t.section.Data
-	e := entry{offset: offset}
+	e.offset = offset
 	if offset > uint64(len(data)) {
 		return e, t.errorf(offset, ErrTruncated, "the section has %#x bytes", len(data))
 	}
@@ -44,9 +44,9 @@ func (t *Table) entryAt(offset uint64) (entry, error) {
 
 // rareEntry is entryAt for any entry: one with a 64-bit length, one that cannot be
 // read, or the end mark.
-func (t *Table) rareEntry(offset uint64) (entry, error) {
+func (t *Table) rareEntry(offset uint64) (e entry, err error) {
 	data := t.section.Data
-	e := entry{offset: offset}
+	e.offset = offset
 	r := t.reader(int(offset), len(data))
 	length, dwarf64 := uint64(r.u32()), false
 	switch {
