@@ -39,6 +39,7 @@ type example struct {
 // variables of the outermost block need not be used.
 func TestGoExamplesCompile(t *testing.T) {
 	long(t)
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -248,6 +248,7 @@ func TestFilesThatAreNoStreams(t *testing.T) {
 func TestVISAStreamsCompiledAfresh(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "ocloc")
+	t.Parallel()
 	seen := map[string]int{}
 	for device := range platforms {
 		for level, options := range map[string]string{"O0": "-g -cl-opt-disable", "O2": "-g"} {

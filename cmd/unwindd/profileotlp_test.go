@@ -83,6 +83,7 @@ func TestProfilesAreSentToACollector(t *testing.T) {
 }
 
 func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
+	t.Parallel()
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 2)
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), "too\nold")
 	for name, c := range map[string]struct {

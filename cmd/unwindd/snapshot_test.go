@@ -39,6 +39,7 @@ func sameStacks(t *testing.T, what string, want, got *report.Report) {
 
 func TestStacksOfASnapshotAreThoseOfItsTarget(t *testing.T) {
 	long(t)
+	t.Parallel()
 	for _, c := range []struct {
 		subject, mode, threads string
 		live                   bool

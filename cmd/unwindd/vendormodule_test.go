@@ -148,6 +148,7 @@ func installVendor(t *testing.T, name string) string {
 func TestVendorsModule(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "go")
+	t.Parallel()
 	plugins := installVendor(t, "arch-riscv64")
 	stdout, stderr, status := unwindd(t, "plugin", "list", "--plugin-dir", plugins)
 	if status != exitDone || !strings.Contains(stdout, "riscv64") || !strings.Contains(stdout, "ELF machine 243") {
@@ -176,6 +177,8 @@ func TestVendorsModule(t *testing.T) {
 // TestVendorsModuleInTheCheckout builds the example where it is, as its document says: its
 // go.work says that the version it asks for is the checkout.
 func TestVendorsModuleInTheCheckout(t *testing.T) {
+	long(t)
+	t.Parallel()
 	dir := filepath.Join("..", "..", "examples", "arch-riscv64")
 	oracle.With{Dir: dir, Env: []string{"CGO_ENABLED=0", "GOWORK="}}.Run(t, "go", "build", "-trimpath", "-o", t.TempDir()+"/", "./unwindd-arch-riscv64")
 }

@@ -39,6 +39,7 @@ func TestVersionSaysWhichBuildThisIs(t *testing.T) {
 func TestVersionOfBuilds(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "git")
+	t.Parallel()
 	dir := t.TempDir()
 	build := func(name string, flags ...string) (version string, v buildFacts) {
 		t.Helper()

@@ -40,6 +40,7 @@ type walkthroughRun struct {
 func TestWritingAPlugin(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "go", "sh", "python3", "sha256sum", "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
