@@ -244,7 +244,14 @@ func TestTailCallersAreThoseThatCalled(t *testing.T) {
 	}
 	oracle.Tools(t, "gcc", "clang", "gdb", "gcore")
 	var ours, gdbs tailCount
+	least := 500
+	if os.Getenv("UNWINDD_PROOF") == "" {
+		least = 250
+	}
 	for i, build := range tailBuilds {
+		if least < 500 && i%2 == 1 {
+			continue // half of them
+		}
 		dir := t.TempDir()
 		writeTailProgram(t, dir, uint64(i))
 		common := append(build[1:len(build):len(build)], "-fPIC", "-pthread")
@@ -264,8 +271,8 @@ func TestTailCallersAreThoseThatCalled(t *testing.T) {
 	if ours.parts+ours.wrong > 0 {
 		t.Errorf("%d frames have other functions than called theirs", ours.parts+ours.wrong)
 	}
-	if ours.same < 500 || ours.same < gdbs.same {
-		t.Errorf("expected 500 that are the same, and as many as gdb has")
+	if ours.same < least || ours.same < gdbs.same {
+		t.Errorf("expected %d that are the same, and as many as gdb has", least)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -220,8 +221,11 @@ func TestMinidumpsHaveTheStacksOfTheirCores(t *testing.T) {
 	symbols := store{folder: t.TempDir()}
 	var peer, lldb tally
 	t.Run("programs", func(t *testing.T) {
-		for _, p := range programs {
+		for i, p := range programs {
 			t.Run(p.name, func(t *testing.T) {
+				if os.Getenv("UNWINDD_PROOF") == "" && i%3 != 0 {
+					t.Skip("one of many: UNWINDD_PROOF=1 runs it")
+				}
 				t.Parallel()
 				c := p.take(t)
 				for _, r := range c.runs {
