@@ -218,7 +218,8 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 			runs = 20000
 		}
 	}
-	d := startDaemon(t, shortDir(t), nil, "--workers", "2", "--max-time", "20s", "--max-memory", "2G", "--max-unpacked", "1G", "--max-answer", "256M")
+	// The race detector makes a deep snapshot take 20 seconds.
+	d := startDaemon(t, shortDir(t), nil, "--workers", "2", "--max-time", "60s", "--max-memory", "2G", "--max-unpacked", "1G", "--max-answer", "256M")
 	d.putServer(t)
 	_, want := d.request(t, http.MethodPost, "/v1/stack?format=text", bytes.NewReader(core(t)))
 	requests := damagedRequests(t)
