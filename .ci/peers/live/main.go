@@ -44,11 +44,9 @@ func run(count, starts, killed int, verbose bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	unwindd := os.Getenv("LIVE_UNWINDD")
-	if unwindd == "" {
-		if unwindd, err = cost.Build(dir); err != nil {
-			return err
-		}
+	unwindd, err := cost.Unwindd("LIVE_UNWINDD", dir)
+	if err != nil {
+		return err
 	}
 	if err := churn(unwindd, starts); err != nil {
 		return err

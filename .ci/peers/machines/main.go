@@ -43,24 +43,14 @@ func main() {
 }
 
 func run() error {
-	dir := *keep
-	if dir == "" {
-		temp, err := os.MkdirTemp("", "machines-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(temp)
-		dir = temp
-	}
-	dir, err := filepath.Abs(dir)
+	dir, remove, err := cost.Folder(*keep, "machines-")
 	if err != nil {
 		return err
 	}
-	w := &work{dir: dir, unwindd: os.Getenv("MACHINES_UNWINDD"), plugins: filepath.Join(dir, "plugins"), tally: map[string]*tally{}, classes: map[string]int{}}
-	if w.unwindd == "" {
-		if w.unwindd, err = cost.Build(dir); err != nil {
-			return err
-		}
+	defer remove()
+	w := &work{dir: dir, plugins: filepath.Join(dir, "plugins"), tally: map[string]*tally{}, classes: map[string]int{}}
+	if w.unwindd, err = cost.Unwindd("MACHINES_UNWINDD", dir); err != nil {
+		return err
 	}
 	if err := w.buildPlugin(); err != nil {
 		return err

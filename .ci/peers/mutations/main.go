@@ -24,6 +24,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 var (
@@ -112,9 +114,8 @@ func newRunner(dir string) (*runner, error) {
 		return nil, err
 	}
 	if r.unwindd == "" {
-		r.unwindd = filepath.Join(dir, "unwindd")
-		if out, err := exec.Command("go", "build", "-C", root, "-o", r.unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("building unwindd: %w\n%s", err, out)
+		if r.unwindd, err = cost.Build(dir); err != nil {
+			return nil, err
 		}
 	}
 	if err := r.makeFiles(); err != nil {

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
 //go:embed programs.sh
@@ -53,9 +55,9 @@ func run(names []string) error {
 	if cores == "" {
 		cores = temp
 	}
-	unwindd := filepath.Join(temp, "unwindd")
-	if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
-		return fmt.Errorf("building unwindd: %w\n%s", err, out)
+	unwindd, err := cost.Build(temp)
+	if err != nil {
+		return err
 	}
 	w := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "program\tthreads\tas gdb\tlonger\tshorter\tother\tas eu-stack\tlonger\tshorter\tother\tguesses\ttime\tgdb\teu-stack")

@@ -11,11 +11,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/plugins/aarch64"
@@ -45,19 +45,11 @@ func main() {
 }
 
 func run() error {
-	dir := *keep
-	if dir == "" {
-		temp, err := os.MkdirTemp("", "truth-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(temp)
-		dir = temp
-	}
-	dir, err := filepath.Abs(dir)
+	dir, remove, err := cost.Folder(*keep, "truth-")
 	if err != nil {
 		return err
 	}
+	defer remove()
 	if err := unpackSources(dir); err != nil && !os.IsExist(err) {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/unwindd/unwindd/.ci/peers/cost"
 	"github.com/unwindd/unwindd/internal/valuecheck"
 )
 
@@ -65,9 +66,8 @@ func run() error {
 	defer os.RemoveAll(temp)
 	w := &work{unwindd: *command, cores: cmp.Or(os.Getenv("VALUES_CORES"), temp), total: valuecheck.NewResult(), pretty: map[string]*valuecheck.Peer{}}
 	if w.unwindd == "" {
-		w.unwindd = filepath.Join(temp, "unwindd")
-		if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", w.unwindd, "./cmd/unwindd").CombinedOutput(); err != nil {
-			return fmt.Errorf("building unwindd: %w\n%s", err, out)
+		if w.unwindd, err = cost.Build(temp); err != nil {
+			return err
 		}
 	}
 	if *keep != "" {
