@@ -47,7 +47,6 @@ func isPlainRecording(in io.ReaderAt) bool {
 // sendRecorded sends the files of code, and their debug information, that processes with samples
 // had mapped, as far as the recording has their build IDs.
 func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engine.Engine, path string) error {
-	var err error
 	mapped, _ := mappedCode(path) // the result says what is wrong with it
 	finder := e.Finder(path)
 	for _, m := range mapped {
@@ -55,6 +54,7 @@ func (f *submitFlags) sendRecorded(ctx context.Context, q *fleet.Queue, e *engin
 		if found.Object == nil {
 			continue
 		}
+		var err error
 		if found.Checked { // else it may be another one
 			err = f.sendCode(ctx, q, m.BuildID, found.Object, func() object.Found { return finder.FindDebug(found.Object) })
 		}

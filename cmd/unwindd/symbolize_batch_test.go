@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,11 +50,12 @@ func TestAnswersDoNotDependOnCores(t *testing.T) {
 	}
 }
 
-// Each answer comes before the next question is there, though the questions
-// before came together.
-func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
-	dir := symbolizeSubjects(t)
-	cmd := command("symbolize", "--obj", filepath.Join(dir, "gcc"))
+// startAsked starts a command that answers what is written to stdin. What it says is in
+// cmd.Stderr. It is killed after a minute.
+func startAsked(t *testing.T, args ...string) (cmd *exec.Cmd, stdin io.WriteCloser, out *bufio.Reader) {
+	t.Helper()
+	cmd = command(args...)
+	cmd.Stderr = &strings.Builder{}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +67,22 @@ func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
-	out := bufio.NewReader(stdout)
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { timer.Stop() })
+	return cmd, stdin, bufio.NewReader(stdout)
+}
+
+// Each answer comes before the next question is there, though the questions
+// before came together.
+func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
+	dir := symbolizeSubjects(t)
+	cmd, stdin, out := startAsked(t, "symbolize", "--obj", filepath.Join(dir, "gcc"))
 	for _, questions := range []string{"0x1\n", "0x1\n0x2\n0x3", "\n", "0x4\n"} {
 		if _, err := io.WriteString(stdin, questions); err != nil {
 			t.Fatal(err)
 		}
 		for range strings.Count(questions, "\n") {
+			var err error
 			for line := "?"; line != "\n"; {
 				if line, err = out.ReadString('\n'); err != nil {
 					t.Fatalf("no answer to %q: %v", questions, err)
@@ -95,23 +106,9 @@ func TestFilesCutBetweenQuestionsAreErrors(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := command("symbolize", "--obj", path)
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	cmd, stdin, out := startAsked(t, "symbolize", "--obj", path)
 	_, err = io.WriteString(stdin, "0x401100\n")
-	if _, readErr := bufio.NewReader(stdout).ReadString('\n'); err != nil || readErr != nil {
+	if _, readErr := out.ReadString('\n'); err != nil || readErr != nil {
 		t.Fatal(err, readErr)
 	}
 	if err := os.Truncate(path, int64(len(data)/2)); err != nil {
@@ -119,7 +116,7 @@ func TestFilesCutBetweenQuestionsAreErrors(t *testing.T) {
 	}
 	_ = stdin.Close()
 	err = cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(errs.String(), "file shrank while it was mapped") {
-		t.Errorf("%v, exit status %d, and it says %q", err, status, errs.String())
+	if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(fmt.Sprint(cmd.Stderr), "file shrank while it was mapped") {
+		t.Errorf("%v, exit status %d, and it says %q", err, status, cmd.Stderr)
 	}
 }
