@@ -540,7 +540,7 @@ func TestAServerThatEndsTellsThoseWhoWait(t *testing.T) {
 	s, _ := startBusy(t, f, nil)
 	told := s.asked(t, t.Context(), "/v1/stack")
 	until(t, "a job", func() bool { return s.gauge(t, "unwindd_handed_over") == 1 })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if err := s.Drain(ctx); err != nil {
 		t.Error(err)
