@@ -211,6 +211,40 @@ func TestModulesWithoutFilesAreWhereTheDumpSays(t *testing.T) {
 	}
 }
 
+// LLDB says of a library that it is as large as its first segment. The list of mappings has
+// where its code is, between others.
+func TestAModuleIsAsLargeAsWhatIsMappedOfItsFile(t *testing.T) {
+	b := minidumptest.New(binary.LittleEndian)
+	b.System(9, 0x8201)
+	module := func(base uint64, size uint32, name string) []byte {
+		return b.Pack(base, size, uint32(0), uint32(0), b.Text(name), make([]byte, 52), uint64(0), uint64(0), uint64(0), uint64(0))
+	}
+	b.Stream(uint32(StreamModuleList), uint32(4), b.Pack(
+		module(0x10000, 0xf88, "libc.so.6"), module(0x20000, 0x1800, "whole.so"), module(0x22000, 0x800, "twice.so"), module(0x24000, 0x800, "twice.so")))
+	b.Stream(uint32(StreamLinuxMaps), `00010000-00011000 r--p 00000000 08:01 1 /usr/lib/libc.so.6
+00011000-00014000 r-xp 00001000 08:01 1 /usr/lib/libc.so.6
+00014000-00015000 r--p 00004000 08:01 1 /usr/lib/libc.so.6
+00015000-00016000 rw-p 00000000 00:00 0
+00020000-00021000 r--p 00000000 08:01 1 /usr/lib/whole.so
+00021000-00022000 r-xp 00001000 08:01 1 /usr/lib/whole.so
+00022000-00023000 r--p 00000000 08:01 1 /usr/lib/twice.so
+00023000-00024000 r-xp 00001000 08:01 1 /usr/lib/twice.so
+00024000-00025000 r--p 00002000 08:01 1 /usr/lib/twice.so
+00025000-00026000 r-xp 00000000 08:01 1 /usr/lib/twice.so
+`)
+	want := [][]target.Segment{
+		{{Size: 0x1000, Start: 0x10000}, {Address: 0x1000, Size: 0x3000, Start: 0x11000, Executable: true}, {Address: 0x4000, Size: 0x1000, Start: 0x14000}},
+		{{Size: 0x1000, Start: 0x20000}, {Address: 0x1000, Size: 0x800, Start: 0x21000, Executable: true}},
+		{{Size: 0x1000, Start: 0x22000}, {Address: 0x1000, Size: 0x1000, Start: 0x23000, Executable: true}}, // up to the next module
+		{{Size: 0x1000, Start: 0x24000}}, // what follows is another beginning of the file
+	}
+	for i, m := range openTarget(t, b).Modules() {
+		if d := cmp.Diff(want[i], m.Segments); d != "" {
+			t.Errorf("%s: %s", m.Path, d)
+		}
+	}
+}
+
 // The processor is said by a stream of the end of the file, which is cut off first.
 func TestThreadsOfNoProcessor(t *testing.T) {
 	data, err := os.ReadFile("../../../examples/crash/server.dmp")

@@ -19,6 +19,10 @@ const pageSize = 4096
 // addModules finds the files of the modules. The first one of the dump is the executable.
 func (t *Target) addModules() {
 	isExeUsed := t.finder.Exe == ""
+	bases := map[uint64]bool{}
+	for i := range t.Dump.Modules {
+		bases[t.Dump.Modules[i].Base] = true
+	}
 	for i := range t.Dump.Modules {
 		of := &t.Dump.Modules[i]
 		m := &target.Module{
@@ -42,7 +46,7 @@ func (t *Target) addModules() {
 			m.File = ""
 			t.takeLoaded(m, of)
 		}
-		m.Segments = t.segments(m.Object, of)
+		m.Segments = t.segments(m.Object, of, bases)
 		t.modules = append(t.modules, m)
 	}
 	if !isExeUsed {
@@ -157,7 +161,7 @@ func isAsLoaded(o *object.Object) bool {
 
 // segments are where the parts of a module lie. Of one whose file is not there they are
 // what the dump says to be mapped, or all of it, and addresses count from its base.
-func (t *Target) segments(o *object.Object, m *Module) (list []target.Segment) {
+func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (list []target.Segment) {
 	if o != nil {
 		bias := m.Base - t.addressAt(o, m.Base)
 		for _, s := range o.Segments() {
@@ -167,7 +171,7 @@ func (t *Target) segments(o *object.Object, m *Module) (list []target.Segment) {
 		}
 		return list
 	}
-	end := m.Base + uint64(m.Size)
+	end := t.end(m, bases)
 	if end <= m.Base {
 		return nil
 	}
@@ -179,6 +183,26 @@ func (t *Target) segments(o *object.Object, m *Module) (list []target.Segment) {
 		list = []target.Segment{{Size: uint64(m.Size), Start: m.Base, Executable: true}}
 	}
 	return list
+}
+
+// maxMappings is how many mappings one library has at most.
+const maxMappings = 64
+
+// end is where a module ends. LLDB writes the size of the first segment, which has no code, for
+// a library that has no section headers in memory: what is mapped behind that of the same file is
+// the library's, too, up to the next of bases, where modules begin.
+func (t *Target) end(m *Module, bases map[uint64]bool) uint64 {
+	end := m.Base + uint64(m.Size)
+	regions := t.regionsOf(m.Base, ^uint64(0))
+	for i, r := range regions[:min(len(regions), maxMappings)] {
+		isNext := i == 0 && r.start <= m.Base || i > 0 && r.file == regions[0].file && r.offset > regions[i-1].offset && !bases[r.start]
+		isSaid := r.isExecutable && r.start < m.Base+uint64(m.Size)
+		if r.file == "" || !isNext || isSaid {
+			break
+		}
+		end = max(end, r.end)
+	}
+	return end
 }
 
 // addressAt is the address of an object that lies at the base of its module: its first
