@@ -45,6 +45,7 @@ func allSections() []*section {
 		{name: "threads", title: "Stacks of cores with many threads", unit: "threads", make: threads},
 		{name: "depth", title: "Stacks of cores with many frames", unit: "frames", make: depth},
 		{name: "living", title: "Stacks of living processes", unit: "threads", make: living},
+		{name: "minidumps", title: "Stacks of minidumps", unit: "threads", make: minidumps},
 		{name: "waves", title: "Stacks of waves", unit: "waves", make: waveSnapshots},
 		{name: "symbols", title: "Functions and lines of addresses", make: symbols},
 		{name: "pointers", title: "Profiles of recorded call chains", unit: "samples, by functions", make: framePointers},

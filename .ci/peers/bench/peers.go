@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/unwindd/unwindd/.ci/peers/breakpad"
 )
 
 // peers are the commands that are asked, and Debian's packages that have them. What has
@@ -76,6 +78,9 @@ func (b *bench) writeMachine(w io.Writer) {
 		if err == nil {
 			list = append(list, p.command+" "+versionOf.FindString(string(out)))
 		}
+	}
+	if breakpad.HasTools() {
+		list = append(list, "minidump_stackwalk of npm's minidump "+breakpad.Version)
 	}
 	fmt.Fprintf(w, "%s.\n", strings.Join(list, ", "))
 	for _, m := range b.missing {

@@ -69,16 +69,26 @@ func (b *bench) core(name, program string, args ...string) (string, error) {
 	cmd := exec.Command("sh", append([]string{"-c", `ulimit -c unlimited; exec "$@"`, "sh", program}, args...)...)
 	cmd.Dir = dir
 	_ = cmd.Run() // it ends by a signal
+	return coreIn(dir)
+}
+
+// coreIn is the core that a process left in a folder.
+func coreIn(dir string) (string, error) {
 	list, _ := filepath.Glob(filepath.Join(dir, "core*"))
 	if len(list) != 1 {
-		return "", fmt.Errorf("%s left %d files core* in its folder, expected one: /proc/sys/kernel/core_pattern is to be `core`", program, len(list))
+		return "", fmt.Errorf("%d files core* are in %s, expected one: /proc/sys/kernel/core_pattern is to be `core`", len(list), dir)
 	}
 	return list[0], nil
 }
 
+// The program with many threads.
+const threadsSource = "bench/testdata/threads.cpp"
+
+var threadsFlags = []string{"-std=c++17", "-O2", "-pthread"}
+
 // threads are cores of processes with many threads, each deep in templates and inlined calls.
 func threads(b *bench) (list []*contest, err error) {
-	program, err := b.compile("g++", "bench/testdata/threads.cpp", "-std=c++17", "-O2", "-pthread")
+	program, err := b.compile("g++", threadsSource, threadsFlags...)
 	if err != nil {
 		return nil, err
 	}
@@ -110,30 +120,39 @@ func depth(b *bench) (list []*contest, err error) {
 
 // living are processes whose threads wait.
 func living(b *bench) (list []*contest, err error) {
-	program, err := b.compile("g++", "bench/testdata/threads.cpp", "-std=c++17", "-O2", "-pthread")
+	program, err := b.compile("g++", threadsSource, threadsFlags...)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range b.sizes(10, 100, 1000) {
 		cmd := exec.Command(program, strconv.Itoa(n), "wait")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
+		if err := b.startWaiting(cmd); err != nil {
 			return nil, err
-		}
-		if err := cmd.Start(); err != nil {
-			return nil, err
-		}
-		b.atEnd(func() {
-			_ = cmd.Process.Kill() // it waits for this
-			_ = cmd.Wait()
-		})
-		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-			return nil, fmt.Errorf("%s: %w", cmd, err)
 		}
 		pid := strconv.Itoa(cmd.Process.Pid)
 		list = append(list, b.stackContest(fmt.Sprintf("%d threads", n), n, []string{pid}, []string{"-p", pid}, []string{"-p", pid}, []string{"-p", pid}))
 	}
 	return list, nil
+}
+
+// startWaiting starts a process that prints a line when its threads wait. It ends with the
+// section.
+func (b *bench) startWaiting(cmd *exec.Cmd) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	b.atEnd(func() {
+		_ = cmd.Process.Kill() // it waits for this
+		_ = cmd.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		return fmt.Errorf("%s: %w", cmd, err)
+	}
+	return nil
 }
 
 // waveSnapshots are snapshots of waves, which no other tool reads.

@@ -75,7 +75,7 @@ func underLLDB(t testing.TB, dir, program string) run {
 	}
 	core, said := leaveCore(t, dir, nil, append(argv, program)...)
 	r := run{core: core, dumps: []string{filepath.Join(dir, "core2md.dmp")}}
-	oracle.With{Dir: dir}.Run(t, filepath.Join(breakpad(t), "core2md"), core, "proc", "core2md.dmp")
+	oracle.With{Dir: dir}.Run(t, filepath.Join(breakpadTools(t), "core2md"), core, "proc", "core2md.dmp")
 	for _, style := range []string{"stack", "full"} {
 		path := filepath.Join(dir, "lldb-"+style+".dmp")
 		if _, err := os.Stat(path); err != nil {
@@ -89,7 +89,7 @@ func underLLDB(t testing.TB, dir, program string) run {
 // withHandler is the second run.
 func withHandler(t testing.TB, dir, program string, args ...string) run {
 	t.Helper()
-	env := []string{"MINIDUMPS=" + dir, "LD_PRELOAD=" + filepath.Join(breakpad(t), "libwriter.so")}
+	env := []string{"MINIDUMPS=" + dir, "LD_PRELOAD=" + filepath.Join(breakpadTools(t), "libwriter.so")}
 	core, said := leaveCore(t, dir, env, append([]string{program}, args...)...)
 	dumps, _ := filepath.Glob(filepath.Join(dir, "*.dmp"))
 	if len(dumps) != 1 {

@@ -72,7 +72,7 @@ func TestFactsAreThoseOfMinidumpStackwalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walker := filepath.Join(breakpad(t), "minidump_stackwalk")
+	walker := filepath.Join(breakpadTools(t), "minidump_stackwalk")
 	compared := map[string]int{}
 	for _, dump := range factDumps(t) {
 		text := output(walker, "-m", dump)
@@ -164,7 +164,7 @@ func TestNotesAreThoseOfMinidumpDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dumper := filepath.Join(breakpad(t), "minidump_dump")
+	dumper := filepath.Join(breakpadTools(t), "minidump_dump")
 	type context struct{ Registers map[string]string }
 	compared := map[string]int{}
 	for _, dump := range factDumps(t) {

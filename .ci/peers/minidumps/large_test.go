@@ -91,7 +91,7 @@ func largeLibrary(t testing.TB) (library string, symbols []byte) {
 	in := oracle.With{Dir: dir}
 	in.Run(t, "g++", append(objects, "-std=c++17", "-O2", "-g", "-fPIC", "-shared", "-Wl,--build-id=0x"+buildID, step, "calls.cc", "-o", "whole.so")...)
 	in.Run(t, "strip", "whole.so", "-o", library)
-	symbols = []byte(in.Run(t, filepath.Join(breakpad(t), "dump_syms"), "-d", "whole.so"))
+	symbols = []byte(in.Run(t, filepath.Join(breakpadTools(t), "dump_syms"), "-d", "whole.so"))
 	for _, name := range append(objects, "whole.so") {
 		os.Remove(filepath.Join(dir, name))
 	}
@@ -120,7 +120,7 @@ func addSymbols(t testing.TB, store, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := oracle.Run(t, filepath.Join(breakpad(t), "dump_syms"), "-d", real)
+	text := oracle.Run(t, filepath.Join(breakpadTools(t), "dump_syms"), "-d", real)
 	header, body, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(header)
 	if len(fields) != 5 || fields[0] != "MODULE" {
@@ -162,7 +162,7 @@ func BenchmarkLargeDump(b *testing.B) {
 		argv []string
 	}{
 		{"unwindd", []string{exe, "stack", "--symbols", l.symbols, "--sysroot", empty, l.dump}},
-		{"stackwalk", []string{filepath.Join(breakpad(b), "minidump_stackwalk"), l.dump, l.symbols}},
+		{"stackwalk", []string{filepath.Join(breakpadTools(b), "minidump_stackwalk"), l.dump, l.symbols}},
 	} {
 		b.Run(tool.name, func(b *testing.B) {
 			var best *cost.Cost

@@ -38,7 +38,7 @@ var (
 // stackwalk runs Breakpad's reader. The threads are in the order of the dump.
 func stackwalk(t testing.TB, dump string, symbols string) [][]peerFrame {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(breakpad(t), "minidump_stackwalk"), dump, symbols)
+	cmd := exec.Command(filepath.Join(breakpadTools(t), "minidump_stackwalk"), dump, symbols)
 	out, err := cmd.Output() // it logs on its standard error
 	if err != nil {
 		t.Fatalf("%s: %v", cmd, err)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/unwindd/unwindd/.ci/peers/breakpad"
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
@@ -51,7 +52,7 @@ func run(args []string, details int) error {
 	if p.unwindd, err = cost.Build(dir); err != nil {
 		return err
 	}
-	if p.tools, err = tools(dir); err != nil {
+	if p.tools, err = breakpad.Readers(); err != nil {
 		return err
 	}
 	if len(args) == 0 {
@@ -82,15 +83,6 @@ func (p *peer) report() error {
 		return fmt.Errorf("%d differences have no known reason", unexplained)
 	}
 	return nil
-}
-
-// tools is the folder with Breakpad's.
-func tools(dir string) (string, error) {
-	if set := os.Getenv("UNWINDD_PEER_BREAKPAD"); set != "" {
-		return set, nil
-	}
-	err := cost.Run(dir, "sh", "-c", "npm pack --silent minidump@0.26.0 >/dev/null && tar xzf minidump-0.26.0.tgz")
-	return filepath.Join(dir, "package/bin/linux-x64"), err
 }
 
 // programs compiles what is compared without arguments; libc comes with them.
