@@ -96,9 +96,9 @@ func place(name string) (root, dir string, err error) {
 	return root, filepath.Join(root, "breakpad-"+Version+"-"+name), err
 }
 
-// kept is a folder of the cache directory, which make fills if it is not there. Of two that fill
+// kept is a folder of the cache directory, which a function fills if it is not there. Of two that fill
 // it at once the first one's stays.
-func kept(name string, make func(dir string) error) (string, error) {
+func kept(name string, fill func(dir string) error) (string, error) {
 	root, dir, err := place(name)
 	if err != nil {
 		return "", err
@@ -114,7 +114,7 @@ func kept(name string, make func(dir string) error) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(made)
-	if err := make(made); err != nil {
+	if err := fill(made); err != nil {
 		return "", err
 	}
 	if err := os.Rename(made, dir); err != nil && !os.IsExist(err) {
