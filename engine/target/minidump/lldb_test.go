@@ -4,8 +4,10 @@ package minidump
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,5 +57,26 @@ func TestADumpOfLLDB(t *testing.T) {
 		if len(d.Threads) != 2 || len(d.Modules) < 3 || len(d.Modules[0].Identity.BuildID) != 20 {
 			t.Errorf("%d threads, %d modules: %+v", len(d.Threads), len(d.Modules), d.Modules[0].Identity)
 		}
+	}
+}
+
+// TestADumpOfALivingProcess has LLDB write one of a process that waits.
+func TestADumpOfALivingProcess(t *testing.T) {
+	oracle.Tools(t, "lldb-22", "sleep")
+	waiting := exec.Command("sleep", "1000")
+	if err := waiting.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Wait() //nolint:errcheck // it is killed
+	defer waiting.Process.Kill()
+	path := filepath.Join(t.TempDir(), "waiting.dmp")
+	oracle.Run(t, "lldb-22", "--batch", "-p", strconv.Itoa(waiting.Process.Pid), "-o", "process save-core --style stack --plugin-name=minidump "+path)
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if len(d.Exceptions) != 1 || !d.Reason(&d.Exceptions[0]).IsRequest {
+		t.Errorf("%+v", d.Exceptions)
 	}
 }

@@ -114,6 +114,8 @@ func (d *Dump) signalReason(x *Exception) Reason {
 	r := Reason{Name: signalName(d.arch(), x.Code)}
 	if x.Flags == lldbFlags {
 		r.Detail = x.Description
+		// By it LLDB stops a process that it attaches to: each thread has an exception then.
+		r.IsRequest = r.Name == "SIGSTOP"
 		return r
 	}
 	code := int32(x.Flags)

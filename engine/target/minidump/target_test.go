@@ -127,13 +127,15 @@ func TestABlockOfDataGivesItsRegister(t *testing.T) {
 }
 
 func TestADumpThatSomebodyAskedForHasNoCrashedThread(t *testing.T) {
-	b := minidumptest.New(binary.LittleEndian)
-	b.System(9, 0x8201)
-	threadList(b, map[uint32][]byte{7: b.Part(b.AMD64Context(0x10000b))}, 7)
-	b.Exception(breakpadRequest, 0, 0)
-	state := openTarget(t, b)
-	if th := state.Threads()[0]; th.Crashed || th.Signal != 0 || state.Info().Signal != 0 {
-		t.Errorf("%+v, %+v", th, state.Info())
+	for _, asked := range []struct{ code, flags uint32 }{{breakpadRequest, 0}, {19, lldbFlags}} {
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(9, 0x8201)
+		threadList(b, map[uint32][]byte{7: b.Part(b.AMD64Context(0x10000b))}, 7)
+		b.Exception(asked.code, asked.flags, 0)
+		state := openTarget(t, b)
+		if th := state.Threads()[0]; th.Crashed || th.Signal != 0 || state.Info().Signal != 0 {
+			t.Errorf("%+v: %+v, %+v", asked, th, state.Info())
+		}
 	}
 }
 
