@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
 	"slices"
@@ -172,6 +173,10 @@ func (b *bench) measure(ctx context.Context, s *section) error {
 		b.ends = nil
 	}()
 	contests, err := s.make(b)
+	if errors.Is(err, exec.ErrNotFound) {
+		b.absent("the section "+s.name, err.Error()) // without a compiler there is no input
+		return nil
+	}
 	if err != nil {
 		return err
 	}
