@@ -16,21 +16,24 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
-// An outputFile is a file that a command writes. A regular one has another name
-// until it is whole, so that whoever opens it finds all of it or what was there
-// before. What is not a regular file is written to as it is.
+// An outputFile is a file that a command writes. A regular one has no name until it
+// is whole, or another one where the file system needs one, so that whoever opens it
+// finds all of it or what was there before. What is not a regular file is written to
+// as it is.
 type outputFile struct {
 	*os.File
 	path      string      // what the file is to be called
-	temporary string      // what it is called so far; "": it is written as it is
+	isPending bool        // it is to get that name, and has not yet
+	temporary string      // what it is called so far; "": it has no name
 	old       fs.FileInfo // of what is there; nil: nothing
 	isPrivate bool        // only its owner may read it
 	isInPlace bool        // it cannot be renamed to path: what is there is written over
 }
 
-// temporaries are files that are not whole.
+// temporaries are files that are not whole and have a name.
 type temporaries struct {
 	sync.Mutex
 	names map[string]bool
@@ -48,31 +51,27 @@ func (t *temporaries) abandon() {
 }
 
 // create creates a file with a name of its own in a folder.
-func (t *temporaries) create(dir string, mode fs.FileMode) (*os.File, error) {
+func (t *temporaries) create(dir string, mode fs.FileMode) (f *os.File, err error) {
 	t.Lock()
 	defer t.Unlock()
-	for {
-		name := filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err == nil {
-			t.names[name] = true
-		}
-		return f, err
+	name, err := atFreeName(dir, func(name string) error {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		return err
+	})
+	if err == nil {
+		t.names[name] = true
 	}
+	return f, err
 }
 
-// end calls f, which may rename the temporary file of a name, removes what is
-// left of it, and forgets the name. A signal waits for it.
-func (t *temporaries) end(name string, f func() error) error {
-	t.Lock()
-	defer t.Unlock()
-	err := f()
-	_ = os.Remove(name) // this fails where f has renamed it
-	delete(t.names, name)
-	return err
+// atFreeName makes a file in a folder by a name that no other file has there.
+func atFreeName(dir string, create func(name string) error) (name string, err error) {
+	for {
+		name = filepath.Join(dir, fmt.Sprintf(".unwindd-%d", rand.Uint32()))
+		if err = create(name); !errors.Is(err, fs.ErrExist) {
+			return name, err
+		}
+	}
 }
 
 // stdoutName is the name of standard output as a file.
@@ -104,16 +103,31 @@ func createOutput(path string, private bool) (*outputFile, error) {
 	if private {
 		mode = 0o600
 	}
-	o.File, err = unfinished.create(filepath.Dir(o.path), mode)
+	err = o.begin(filepath.Dir(o.path), mode)
 	if o.old != nil && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		o.isInPlace = true
-		o.File, err = unfinished.create(os.TempDir(), 0o600)
+		err = o.begin(os.TempDir(), 0o600)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o.temporary = o.Name()
 	return o, nil
+}
+
+// begin creates the file in a folder. Without a name it is gone when this process ends,
+// however that is.
+func (o *outputFile) begin(dir string, mode fs.FileMode) error {
+	o.isPending = true
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, uint32(mode))
+	if err == nil {
+		o.File = os.NewFile(uintptr(fd), o.path) //nolint:gosec // a descriptor
+		return nil
+	}
+	if o.File, err = unfinished.create(dir, mode); err != nil {
+		return err
+	}
+	o.temporary = o.Name()
+	return nil
 }
 
 // isDescriptor says that a path names what this process, or another, has open.
@@ -149,7 +163,7 @@ func linkTarget(path string) string {
 // finish gives the file its name, or removes it where err says that what should
 // have been written was not. What was there before stays then.
 func (o *outputFile) finish(err error) error {
-	if o.temporary == "" {
+	if !o.isPending {
 		if o.File == os.Stdout {
 			return err
 		}
@@ -163,28 +177,30 @@ func (o *outputFile) finish(err error) error {
 
 // abandon removes the file if it is not finished.
 func (o *outputFile) abandon() error {
-	if o.temporary == "" {
+	if !o.isPending {
 		return nil
 	}
 	return o.end(o.Close)
 }
 
+// end calls f, which may give the file its name, and removes what else has a name then.
+// A signal waits for it.
 func (o *outputFile) end(f func() error) error {
-	err := unfinished.end(o.temporary, f)
-	o.temporary = ""
+	unfinished.Lock()
+	defer unfinished.Unlock()
+	err := f()
+	if o.temporary != "" {
+		_ = os.Remove(o.temporary) // this fails where f has renamed it
+		delete(unfinished.names, o.temporary)
+	}
+	o.isPending, o.temporary = false, ""
 	return err
 }
 
 func (o *outputFile) commit() error {
 	err := o.Sync()
-	if o.old != nil && !o.isPrivate && !o.isInPlace && err == nil {
-		if st, ok := o.old.Sys().(*syscall.Stat_t); ok {
-			_ = o.Chown(int(st.Uid), int(st.Gid)) // as far as that is allowed
-		}
-		err = o.Chmod(o.old.Mode().Perm())
-	}
 	if err == nil && !o.isInPlace {
-		err = os.Rename(o.temporary, o.path)
+		err = o.rename()
 		if errors.Is(err, syscall.EBUSY) && o.old != nil { // something is mounted there
 			o.isInPlace, err = true, nil
 		}
@@ -195,18 +211,88 @@ func (o *outputFile) commit() error {
 	return errors.Join(err, o.Close())
 }
 
-// writeOver copies the temporary file, which is whole by now, over the file that
-// is there.
-func (o *outputFile) writeOver() error {
-	if _, err := o.Seek(0, io.SeekStart); err != nil {
+// rename gives the file its name, in the place of what has that.
+func (o *outputFile) rename() error {
+	if err := o.resemble(o.File); err != nil {
 		return err
 	}
+	if o.temporary == "" {
+		// A link replaces nothing.
+		err := o.link(o.path)
+		if err == nil {
+			return nil
+		}
+		isTaken := errors.Is(err, fs.ErrExist)
+		o.temporary, err = atFreeName(filepath.Dir(o.path), func(name string) error {
+			if isTaken && o.link(name) == nil {
+				return nil
+			}
+			return o.copyAs(name) // without /proc nothing can be linked
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return os.Rename(o.temporary, o.path)
+}
+
+// resemble gives a file the owner and the mode of what is to be replaced.
+func (o *outputFile) resemble(f *os.File) error {
+	if o.old == nil || o.isPrivate {
+		return nil
+	}
+	if st, ok := o.old.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(int(st.Uid), int(st.Gid)) // as far as that is allowed
+	}
+	return f.Chmod(o.old.Mode().Perm())
+}
+
+// link gives a file without a name one that no other file has.
+func (o *outputFile) link(name string) error {
+	self := fmt.Sprintf("/proc/self/fd/%d", o.Fd())
+	if err := unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.LinkError{Op: "link", Old: self, New: name, Err: err}
+	}
+	return nil
+}
+
+// copyAs makes a file of a name that no other file has, and copies this one into it.
+func (o *outputFile) copyAs(name string) error {
+	info, err := o.Stat()
+	if err != nil {
+		return err
+	}
+	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	if err = o.copyTo(to); err == nil {
+		err = o.resemble(to)
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		_ = os.Remove(name)
+	}
+	return err
+}
+
+// writeOver copies the file, which is whole by now, over the one that is there.
+func (o *outputFile) writeOver() error {
 	to, err := os.OpenFile(o.path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, o.File)
-	return errors.Join(err, to.Close())
+	return errors.Join(o.copyTo(to), to.Close())
+}
+
+func (o *outputFile) copyTo(to *os.File) error {
+	if _, err := o.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err := io.Copy(to, o.File)
+	return err
 }
 
 // noteInputs remembers the files that the command line names, and refuses to

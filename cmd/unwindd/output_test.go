@@ -3,12 +3,15 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // onlyFiles fails unless a folder has just these files.
@@ -303,6 +306,61 @@ func TestOutputInPlaces(t *testing.T) {
 	now, err := os.Stat(filepath.Join(dir, "made"))
 	if b, _ := os.ReadFile(filepath.Join(dir, "made")); err != nil || string(b) != "short" || !os.SameFile(info, now) {
 		t.Errorf("%v, %q, expected the same file with another text than %q", err, b, want)
+	}
+}
+
+// TestOutputWhereFilesNeedAName: a file gets its name where nothing can be without one, and
+// where a file without one cannot be linked, as without /proc.
+func TestOutputWhereFilesNeedAName(t *testing.T) {
+	for name, replace := range map[string]func(o *outputFile) error{
+		"it has one": func(o *outputFile) (err error) {
+			o.File, err = unfinished.create(filepath.Dir(o.path), 0o640)
+			o.temporary = o.Name()
+			return err
+		},
+		"it cannot be linked": func(o *outputFile) error {
+			fd, err := unix.MemfdCreate("in no folder", 0)
+			o.File, o.temporary = os.NewFile(uintptr(fd), o.path), ""
+			return errors.Join(err, o.Chmod(0o640))
+		},
+	} {
+		for _, before := range [][]string{nil, {"out"}} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "out")
+			for range before {
+				if err := os.WriteFile(path, []byte("old"), 0o604); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, failure := range []error{errors.New("as a command fails"), nil} {
+				o, err := createOutput(path, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Close()
+				if err := replace(o); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(o, "new"); err != nil {
+					t.Fatal(err)
+				}
+				if err := o.finish(failure); !errors.Is(err, failure) {
+					t.Errorf("%s: %v, expected %v", name, err, failure)
+				}
+				if failure != nil {
+					onlyFiles(t, dir, before...)
+				}
+			}
+			onlyFiles(t, dir, "out")
+			want := os.FileMode(0o640)
+			if len(before) > 0 {
+				want = 0o604
+			}
+			info, err := os.Stat(path)
+			if b, _ := os.ReadFile(path); err != nil || string(b) != "new" || info.Mode() != want {
+				t.Errorf("%s: %q with mode %v, %v, expected mode %v", name, b, info.Mode(), err, want)
+			}
+		}
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // temporaryDir is a directory for temporary files whose path is short enough for
@@ -129,14 +133,31 @@ func (r *running) ends(t *testing.T, s syscall.Signal) {
 func (r *running) leavesNothing(t *testing.T, plugins []int) {
 	t.Helper()
 	for _, pid := range plugins {
-		eventually(t, "the end of a plugin", func() bool {
-			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			return err != nil || strings.Contains(string(stat), ") Z ")
-		})
+		eventually(t, "the end of a plugin", func() bool { return hasEnded(pid) })
 	}
 	if left, _ := os.ReadDir(r.temp); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// hasEnded says that a process has, whether or not it was waited for.
+func hasEnded(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// hasBegun says that a command has a file open in a folder, which has a name of its own or
+// none.
+func (r *running) hasBegun(dir string) bool {
+	fds := filepath.Join("/proc", strconv.Itoa(r.Process.Pid), "fd")
+	files, _ := os.ReadDir(fds)
+	for _, f := range files {
+		name, _ := os.Readlink(filepath.Join(fds, f.Name()))
+		if strings.HasPrefix(name, dir+"/#") || strings.HasPrefix(name, dir+"/.unwindd-") {
+			return true
+		}
+	}
+	return false
 }
 
 // commandLines are all commands, each with a file of its own.
@@ -216,10 +237,7 @@ func TestSignalsWhileItWaits(t *testing.T) {
 						t.Fatal(err)
 					}
 				case c.file:
-					eventually(t, "the output is begun", func() bool {
-						files, _ := os.ReadDir(filepath.Dir(old))
-						return len(files) == 2
-					})
+					eventually(t, "the output is begun", func() bool { return r.hasBegun(filepath.Dir(old)) })
 				default:
 					eventually(t, "the plugin runs", func() bool { return len(children(r.Process.Pid)) > 0 })
 				}
@@ -233,6 +251,76 @@ func TestSignalsWhileItWaits(t *testing.T) {
 			})
 		}
 	}
+}
+
+// withoutNames is a folder of a file system that can have files without a name.
+func withoutNames(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err != nil {
+		oracle.Missing(t, "a file system with O_TMPFILE: %v", err)
+	}
+	f.Close()
+	return dir
+}
+
+// TestKilledCommandsLeaveNoFile: SIGKILL leaves nothing of an output that was begun, and
+// what is there stays.
+func TestKilledCommandsLeaveNoFile(t *testing.T) {
+	for _, before := range [][]string{nil, {"out"}} {
+		dir := withoutNames(t)
+		out := filepath.Join(dir, "out")
+		for range before {
+			if err := os.WriteFile(out, []byte("old"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := startWaiting(t, "symbolize", "--obj", filepath.Join(crashDir, "server"), "-o", out)
+		eventually(t, "the output is begun", func() bool { return r.hasBegun(dir) })
+		_ = r.Process.Kill()
+		_ = r.Wait()
+		onlyFiles(t, dir, before...)
+		if b, _ := os.ReadFile(out); len(before) > 0 && string(b) != "old" {
+			t.Errorf("the old file is %q", b)
+		}
+	}
+}
+
+// TestKilledSnapshotsAreWholeOrAbsent kills commands in the moments in which they write.
+func TestKilledSnapshotsAreWholeOrAbsent(t *testing.T) {
+	dir := withoutNames(t)
+	out := filepath.Join(dir, "out")
+	args := []string{"snapshot", filepath.Join(crashDir, "server.core"), "-o", out}
+	if _, stderr, status := unwindd(t, args...); status != 0 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	whole := readAll(t, out)
+	caught := 0
+	const runs = 10
+	for i := range runs {
+		_ = os.Remove(out)
+		r := startWaiting(t, args...)
+		for !hasEnded(r.Process.Pid) {
+			if r.hasBegun(dir) {
+				time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+				caught++
+				break
+			}
+		}
+		_ = r.Process.Kill()
+		_ = r.Wait()
+		b, err := os.ReadFile(out)
+		if err != nil {
+			onlyFiles(t, dir)
+			continue
+		}
+		onlyFiles(t, dir, "out")
+		if !bytes.Equal(b, whole) {
+			t.Errorf("%d bytes, expected the %d of a run that was not killed", len(b), len(whole))
+		}
+	}
+	t.Logf("%d of %d were killed when they had begun to write", caught, runs)
 }
 
 // TestNohup: a signal that the command was started to ignore does not end it.
