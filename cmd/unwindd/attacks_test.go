@@ -17,8 +17,9 @@ import (
 )
 
 // This file has the command read files that were made to take its time and its memory: DWARF
-// that goes in circles, nests and multiplies, sections over one another, rows without end,
-// JSON that nests, metadata that refers to itself.
+// that goes in circles, nests and multiplies, counts and lengths beyond the file, names that
+// expand, sections over one another, rows without end, JSON that nests, metadata that refers
+// to itself.
 
 const (
 	attackTime   = 15 * time.Second // of processors
@@ -114,6 +115,9 @@ func attackAbbreviations() []byte {
 		abbreviation(8, 0x1d, 1, 3, 8, 0x11, 1, 0x12, 7), // an inlined call
 		abbreviation(9, 0x0b, 1, 0x11, 1, 0x12, 7),       // a block
 		abbreviation(10, 0x11, 0, 0x11, 1, 0x12, 7, 0x10, 0x17),
+		abbreviation(11, 0x2e, 0, 0x6e, 8, 0x11, 1, 0x12, 7), // a function with a linkage name
+		abbreviation(12, 0x11, 1, 0x11, 1, 0x55, 0x17),       // a unit with ranges
+		abbreviation(13, 0x2e, 0, 3, 8, 0x55, 0x17),          // a function with ranges
 		{0},
 	}, nil)
 }
@@ -145,6 +149,53 @@ func lineProgram(program []byte) []byte {
 	b := little.AppendUint32(nil, uint32(6+len(head)+len(program)))
 	b = little.AppendUint32(little.AppendUint16(b, 4), uint32(len(head)))
 	return append(append(b, head...), program...)
+}
+
+// lineProgram5 is a table of DWARF 5 with directories, files and a program.
+func lineProgram5(tables, program []byte) []byte {
+	head := append([]byte{1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1}, tables...)
+	b := little.AppendUint32(nil, uint32(8+len(head)+len(program)))
+	b = little.AppendUint32(append(little.AppendUint16(b, 5), 8, 0), uint32(len(head)))
+	return append(append(b, head...), program...)
+}
+
+// rangeLists is a list of n ranges of a byte each, from the end of the code to its start and
+// so on, at offset 12 of .debug_rnglists.
+func rangeLists(n int) []byte {
+	var list []byte
+	for i := range n {
+		at := uint64(attackLength - 1 - i%attackLength)
+		list = append(append(append(list, 4), uleb(at)...), uleb(at+1)...)
+	}
+	list = append(list, 0)
+	b := little.AppendUint32(nil, uint32(8+len(list)))
+	b = append(little.AppendUint16(b, 5), 8, 0, 0, 0, 0, 0)
+	return append(b, list...)
+}
+
+// rangedUnit is a unit with ranges, of so many functions with the same.
+func rangedUnit(functions int) []byte {
+	b := little.AppendUint32(little.AppendUint64([]byte{12}, attackBase), 12)
+	return append(append(b, bytes.Repeat([]byte("\x0df\x00\x0c\x00\x00\x00"), functions)...), 0)
+}
+
+// mangled are names that expand, nest, and refer to what they are part of.
+func mangled() (names []string) {
+	doubling := "_Z1fSt4pairIiiE"
+	for _, i := range "_0123456789ABCDEFGHIJKLMNOPQRSTUV" {
+		s := strings.TrimSuffix("S"+string(i), "_") + "_"
+		doubling += "S_I" + s + s + "E"
+	}
+	rust := "_RINvC1a1f"
+	for range 30 {
+		rust += "TB8_B8_E"
+	}
+	substitutions := "_Z1f"
+	for i := range 30_000 {
+		substitutions += fmt.Sprintf("IS%d_E", i)
+	}
+	return append(names, doubling, rust, substitutions, "_Z1f"+strings.Repeat("P", 100_000)+"i", "_ZN"+strings.Repeat("S_", 50_000),
+		"_Z1fI"+strings.Repeat("N1aI", 20_000), "_R"+strings.Repeat("NvC1", 50_000), "?f@@YAX"+strings.Repeat("PEAV?$a@", 20_000))
 }
 
 // frameSection is a CIE of .debug_frame, and an FDE of the code with instructions, n times.
@@ -193,6 +244,19 @@ func dwarfAttacks() (list []attack) {
 	add("a line program of rows at one address", body, zipMember{".debug_line", lineProgram(append(address, bytes.Repeat([]byte{1}, 8<<20)...))})
 	add("a line program that goes round the address space", body, zipMember{".debug_line",
 		lineProgram(append(address, bytes.Repeat(append(append([]byte{2}, uleb(1<<64-1)...), 1), 500_000)...))})
+	path := append([]byte{1, 1, 8}, uleb(1<<40)...) // DW_LNCT_path with DW_FORM_string, and how many there are
+	add("a line table of 2^40 directories", body, zipMember{".debug_line", lineProgram5(append(path, bytes.Repeat([]byte("a\x00"), 10)...), nil)})
+	empty := append(append([]byte{0}, uleb(1<<40)...), append([]byte{0}, uleb(1<<60)...)...)
+	add("a line table of 2^40 empty directories", body, zipMember{".debug_line", lineProgram5(empty, nil)})
+	named := append([]byte(nil), head...)
+	for _, name := range mangled() {
+		named = append(append(append(append(named, 11), name...), 0), place()...)
+	}
+	add("names that expand", append(named, 0))
+	const many = 10_000
+	add("functions of one list of ranges", rangedUnit(many), zipMember{".debug_rnglists", rangeLists(2_000_000)})
+	list = append(list, attack{"units of one list of ranges", attackELF(1, zipMember{".debug_info", bytes.Repeat(unit(rangedUnit(1)), many)},
+		zipMember{".debug_abbrev", attackAbbreviations()}, zipMember{".debug_rnglists", rangeLists(500_000)}), symbolizing()})
 	units := bytes.Repeat(unit(body), 20_000)
 	list = append(list, attack{"units of one line program", attackELF(1, zipMember{".debug_info", units}, zipMember{".debug_abbrev", attackAbbreviations()},
 		zipMember{".debug_line", lineProgram(append(address, bytes.Repeat([]byte{0x20}, 1<<20)...))}), symbolizing()})
@@ -227,6 +291,17 @@ func frameAttacks() (list []attack) {
 		registers = append(append(append(registers, 5), uleb(i)...), 1)
 	}
 	registers = append(registers, bytes.Repeat([]byte{0x41}, 20_000)...)
+	own := uint32(len(frameSection(nil, 0))) // where the FDE is
+	for name, entry := range map[string][]byte{
+		"an FDE of 2^64-1 bytes":                  append(little.AppendUint64(little.AppendUint64(bytes.Repeat([]byte{0xff}, 12), 0), attackBase), 0, 16),
+		"an FDE of 2^64-9 bytes":                  append(little.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, 1<<64-9), make([]byte, 32)...),
+		"an FDE that names itself as its CIE":     append(little.AppendUint32([]byte{20, 0, 0, 0}, own), place()...),
+		"an FDE of a CIE beyond its section":      append(little.AppendUint32([]byte{20, 0, 0, 0}, 0xfffffff0), place()...),
+		"an FDE that reaches to the highest byte": append(little.AppendUint64([]byte{20, 0, 0, 0, 0, 0, 0, 0}, 0), bytes.Repeat([]byte{0xff}, 8)...),
+	} {
+		list = append(list, attack{name, attackELF(1, zipMember{".debug_frame", append(frameSection(nil, 0), bytes.Repeat(entry, 1000)...)}),
+			[]string{"dump rows FILE", "dump cfi FILE", "SNAPSHOT"}})
+	}
 	return append(list,
 		attack{"many registers in many rows", attackELF(1, zipMember{".debug_frame", frameSection(registers, 1)}), []string{"dump rows FILE -o /dev/null", "SNAPSHOT"}},
 		attack{"many FDEs of one function", attackELF(1, zipMember{".debug_frame", frameSection(nil, 200_000)}), []string{"dump rows FILE -o /dev/null", "symbols FILE", "SNAPSHOT"}})
@@ -250,6 +325,11 @@ func textAttacks(t *testing.T) (list []attack) {
 	snapshot("a thread of many registers", `"threads":[{"id":"1","arch":"x86_64","registers":{`+strings.Join(registers, ",")+`}}]`)
 	snapshot("memory that is one member", `"threads":[{"id":"1","arch":"x86_64","registers":{"rip":"0x1000"}}],"memory":[`+strings.Join(memory, ",")+`]`)
 	snapshot("numbers beyond all sizes", `"threads":[{"id":"1","arch":"x86_64","registers":{"rip":"0x`+strings.Repeat("f", 60_000)+`","rsp":1e400,"rbp":-5}}],"memory":[{"address":"0xffffffffffffffff","file":"snapshot.json"}]`)
+	var threads []string
+	for i := range 100_000 {
+		threads = append(threads, fmt.Sprintf(`{"id":"%d","arch":"x86_64","registers":{"rip":"0x1000","rsp":"0x2000"}}`, i))
+	}
+	snapshot("many threads", `"threads":[`+strings.Join(threads, ",")+`]`)
 	first, _, _ := strings.Cut(string(readAll(t, "../../examples/gpu-profile/gpu.jsonl")), "\n")
 	add("samples that nest", first+"\n"+`{"record":"module","x":`+strings.Repeat("[", n)+strings.Repeat("]", n)+"}\n", "profile --gpu FILE")
 	add("a sample of a long line", first+"\n"+`{"record":"module","path":"`+strings.Repeat("A", 64<<20)+"\"}\n", "profile --gpu FILE")
@@ -289,6 +369,11 @@ func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
 	entries := attackDWARF(bytes.Join([][]byte{uleb(1), place(), function, {0, 0}}, nil))
 	lines := attackDWARF(little.AppendUint32(append([]byte{10}, place()...), 0), zipMember{".debug_line",
 		lineProgram(append(little.AppendUint64([]byte{0, 9, 2}, attackBase), 0x20, 2, 0x80, 0x20, 0, 1, 1))})
+	lines5 := attackDWARF(little.AppendUint32(append([]byte{10}, place()...), 0), zipMember{".debug_line", lineProgram5(
+		[]byte("\x01\x01\x08\x01/d\x00\x01\x01\x08\x02g.c\x00g.c\x00"),
+		append(little.AppendUint64([]byte{0, 9, 2}, attackBase), 0x20, 2, 0x80, 0x20, 0, 1, 1))})
+	ranged := attackDWARF(rangedUnit(2), zipMember{".debug_rnglists", rangeLists(5000)})
+	named := attackDWARF(bytes.Join([][]byte{uleb(1), place(), []byte("\x0b_Z1fPPi\x00"), place(), {0}}, nil))
 	frames := attackELF(1, zipMember{".debug_frame", frameSection([]byte{0x41, 0x0e, 16}, 1)})
 	for _, c := range []struct {
 		content []byte
@@ -297,6 +382,9 @@ func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
 	}{
 		{entries, "symbolize --obj FILE 0x401010", "fn\n"},
 		{lines, "symbolize --obj FILE 0x401010", "f.c:"},
+		{lines5, "symbolize --obj FILE 0x401010", "/d/g.c:"},
+		{ranged, "symbolize --obj FILE 0x401010", "f\n"},
+		{named, "symbolize --obj FILE 0x401010", "f(int**)\n"},
 		{frames, "dump rows FILE", "0x401001"},
 		{inSnapshot(t, frames), "stack FILE", "the frame of ?? repeats 4,095 times"},
 	} {
@@ -316,7 +404,7 @@ func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
 func TestAttacks(t *testing.T) {
 	long(t)
 	list := append(append(dwarfAttacks(), frameAttacks()...), textAttacks(t)...)
-	list = append(list, attack{"a name that doubles", []byte("_Z1fSt4pairIiiE"), []string{"eval --arch x86_64 --expr skip_-3", "dump expr --arch x86_64 --hex 2ffdff"}})
+	list = append(list, attack{"an expression that loops", nil, []string{"eval --arch x86_64 --expr skip_-3", "dump expr --arch x86_64 --hex 2ffdff"}})
 	for i, a := range list {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d", i))
 		if err := os.WriteFile(path, a.content, 0o600); err != nil {
