@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // generator writes functions whose code is nothing and whose call frame
@@ -211,7 +213,7 @@ func generated(t *testing.T, processor string, lanes, seed uint64, scratch bool)
 	t.Helper()
 	needLLVM(t)
 	functions, steps := 6, 16
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		functions, steps = 60, 40
 	}
 	assemble := func(old bool) string {

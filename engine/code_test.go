@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -262,7 +263,7 @@ func codeEquals(t *testing.T, g *gpuCode, path string, hasTexts bool, args []str
 	order = inFunctions(t, path, order)
 	var exact, returns []uint64
 	step := max(1, len(order)/50)
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		step = 1
 	}
 	for i := 0; i < len(order); i += step {

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -189,8 +190,8 @@ func TestContainersHoldWhatTheSourceSays(t *testing.T) {
 			if testing.Short() && i > 0 && b.source == "containers.cc" && b.name != "clang, libc++" {
 				t.Skip("one program of each library")
 			}
-			if b.isMore && os.Getenv("UNWINDD_PROOF") == "" {
-				t.Skip("one of many: UNWINDD_PROOF=1 runs it")
+			if b.isMore {
+				proof.Only(t)
 			}
 			oracle.Tools(t, b.command[0])
 			want := wantedContainers(t, b.source)

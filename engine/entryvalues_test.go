@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -50,7 +50,7 @@ func TestEntryValuesEqualGDB(t *testing.T) {
 	}
 	oracle.Tools(t, "gcc", "g++", "clang", "clang++", "gdb", "gcore")
 	total := tally{}
-	half := os.Getenv("UNWINDD_PROOF") == ""
+	half := !proof.IsAsked()
 	for i, b := range entryBuilds {
 		if half && i%2 == 1 {
 			continue

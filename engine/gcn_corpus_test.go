@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -80,9 +81,6 @@ func (table *gcnTable) judge(t testing.TB) {
 // gcnSteps is how many instructions of a kernel are executed.
 const gcnSteps = 400_000
 
-// gcnProof says whether everything is executed, not a sample.
-func gcnProof() bool { return os.Getenv("UNWINDD_PROOF") == "1" }
-
 // needGCN skips without the tools, and where the race detector looks: a wave
 // executes and is walked in one goroutine. It lets garbage of locations of lanes, of
 // which each walk makes many, lie, up to 6 GiB.
@@ -103,7 +101,7 @@ func gcnCases(program, sample int, do func(p gcnProcessor, level string)) {
 		for k, level := range gcnLevels {
 			at := i*len(gcnLevels) + k
 			total := len(gcnProcessors) * len(gcnLevels)
-			if gcnProof() || (at+7*program)%total < sample {
+			if proof.IsAsked() || (at+7*program)%total < sample {
 				do(p, level)
 			}
 		}
@@ -264,7 +262,7 @@ func sameAsHost(o *gcnObject, host string, s *gcnState, items int) error {
 
 // gcnSeeds are the programs that are generated.
 func gcnSeeds() uint64 {
-	if gcnProof() {
+	if proof.IsAsked() {
 		return 200
 	}
 	return 6
@@ -328,7 +326,7 @@ func TestFramesOfExecutingKernelsByExactCFI(t *testing.T) {
 	var table gcnTable
 	t.Cleanup(func() { table.judge(t) })
 	programs := uint64(3)
-	if gcnProof() {
+	if proof.IsAsked() {
 		programs = 50
 	}
 	for seed := range programs {
@@ -340,7 +338,7 @@ func TestFramesOfExecutingKernelsByExactCFI(t *testing.T) {
 			})
 		})
 	}
-	if gcnProof() {
+	if proof.IsAsked() {
 		library := gcnLibraryFile(t)
 		for _, source := range corpusSources(t) {
 			sources := []string{source}

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // A dumpedLocation is an expression as llvm-dwarfdump prints it, for addresses of the
@@ -230,7 +231,7 @@ func (c *variablesJudge) execute(s *gcnState) {
 		if n := len(c.calls); n > 0 {
 			at[1] = c.calls[n-1].back
 		}
-		if c.walked[at]++; c.walked[at] == 1 && (gcnProof() || len(c.walked)%5 == 0) {
+		if c.walked[at]++; c.walked[at] == 1 && (proof.IsAsked() || len(c.walked)%5 == 0) {
 			c.refresh()
 			c.look()
 		}

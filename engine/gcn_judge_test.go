@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -360,7 +361,7 @@ func (j *gcnJudge) key(calls int) uint64 {
 func (j *gcnJudge) look() {
 	k := j.key(len(j.calls) + 1)
 	j.visits[k]++
-	if j.visits[k] > gcnVisits || j.walks == gcnWalks && !gcnProof() {
+	if j.visits[k] > gcnVisits || j.walks == gcnWalks && !proof.IsAsked() {
 		return
 	}
 	j.walked++

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -95,7 +96,7 @@ func TestVariablesOfLanesAreWhatProgramsHave(t *testing.T) {
 	t.Cleanup(func() { counts.judge(t) })
 	for _, p := range gcnProcessors {
 		for i, level := range gcnLevels {
-			if gcnProof() || i%2 == 0 {
+			if proof.IsAsked() || i%2 == 0 {
 				probeGCN(t, "clang-22", p, level, &counts)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
 
@@ -32,9 +33,7 @@ func anonymousMemory(tb testing.TB) (kib int64) {
 // TestAGigabyteNeedsLittleMemory makes a profile of a recording of 1 GiB with
 // symbols. Beside the mapped file it takes less than 300 MiB.
 func TestAGigabyteNeedsLittleMemory(t *testing.T) {
-	if os.Getenv("UNWINDD_PROOF") != "1" {
-		t.Skip("UNWINDD_PROOF is not set")
-	}
+	proof.Only(t)
 	path := filepath.Join(t.TempDir(), "perf.data")
 	recorded.Perf(t, path, []string{"-F", "4000", "-m", "64M", "-e", "cpu-clock", "--call-graph", "dwarf,65528"}, recorded.Program(t, "deepcpp", 5.4)...)
 	info, err := os.Stat(path)

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -26,7 +27,7 @@ import (
 // objects. Some are read with the plugin as a process of its own.
 func TestWavesOfCoresAreWhatWasPutIn(t *testing.T) {
 	wanted, waves := 1_000, 0
-	if gcnProof() {
+	if proof.IsAsked() {
 		wanted = 10_000
 	}
 	inProcess := rocmEngine(t, Options{})

@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -58,7 +59,7 @@ func TestCoresAndSnapshotsOfTheSameWaves(t *testing.T) {
 		p := gcnProcessorOf(t, name)
 		for k, stripped := range []bool{false, true} {
 			for j, layout := range rocmLayouts {
-				if !gcnProof() && (i+j+k)%3 != 0 {
+				if !proof.IsAsked() && (i+j+k)%3 != 0 {
 					continue
 				}
 				n++
@@ -92,7 +93,7 @@ func TestCoresOfGeneratedProgramsOnMoreProcessors(t *testing.T) {
 	}
 	for i, p := range append(more, gcnProcessors...) {
 		for k, layout := range rocmLayouts {
-			if !gcnProof() && (i+k)%6 != 0 {
+			if !proof.IsAsked() && (i+k)%6 != 0 {
 				continue
 			}
 			seed := uint64(i + k) //nolint:gosec // small

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -392,9 +393,7 @@ func sourceFrames(t *testing.T, arch string, data, ir []byte) (list [][]symbol.F
 // the one of DWARF; from IR that was optimized all but one in a hundred: the
 // compiler may drop the only instructions of an inlined call and merge others.
 func TestInlinedCallsOfALargeProgram(t *testing.T) {
-	if os.Getenv("UNWINDD_PROOF") == "" {
-		t.Skip("UNWINDD_PROOF is not set")
-	}
+	proof.Only(t)
 	compile := func(args ...string) []byte {
 		t.Helper()
 		out := filepath.Join(t.TempDir(), "out")

@@ -20,6 +20,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -245,7 +246,7 @@ func TestTailCallersAreThoseThatCalled(t *testing.T) {
 	oracle.Tools(t, "gcc", "clang", "gdb", "gcore")
 	var ours, gdbs tailCount
 	least := 500
-	if os.Getenv("UNWINDD_PROOF") == "" {
+	if !proof.IsAsked() {
 		least = 250
 	}
 	for i, build := range tailBuilds {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // dumpedRows is what `dump rows` prints.
@@ -161,7 +162,7 @@ func TestRowsOfRelocatableFilesAreOfASection(t *testing.T) {
 
 // TestDumpIsStreamed has a library whose rows as JSON are 100 MB.
 func TestDumpIsStreamed(t *testing.T) {
-	proof(t)
+	proof.Only(t)
 	cmd := command("dump", "rows", "--format", "json", library(t, "libLLVM-15.so.1", "libLLVM*.so*"))
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)

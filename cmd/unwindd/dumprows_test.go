@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -36,14 +36,6 @@ func llvm(t *testing.T, tool string) string {
 	tool = "llvm-" + tool + "-22"
 	oracle.Tools(t, tool)
 	return tool
-}
-
-// proof skips what is too long for CI.
-func proof(t *testing.T) {
-	t.Helper()
-	if os.Getenv("UNWINDD_PROOF") == "" {
-		t.Skip("UNWINDD_PROOF is not set")
-	}
 }
 
 // long leaves a comparison of every entry of large files, or one more of many
@@ -473,7 +465,7 @@ func TestRowsEqualReadelf(t *testing.T) {
 	for _, file := range rowFiles {
 		t.Run(file.name, func(t *testing.T) {
 			if file.proof {
-				proof(t)
+				proof.Only(t)
 			}
 			path := file.path(t)
 			kind := func(kind string, _ []byte) string { return map[string]string{"expr": "exp", "valexpr": "vexp"}[kind] }
@@ -721,7 +713,7 @@ func TestRowsEqualLLVMDwarfdump(t *testing.T) {
 	for _, file := range rowFiles {
 		t.Run(file.name, func(t *testing.T) {
 			if file.proof {
-				proof(t)
+				proof.Only(t)
 			}
 			path := file.path(t)
 			ours := &rowText{names: names(x86_64.Description(), 0), undefined: true, expr: decodable(t, locexpr.DWARF5)}

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // gdbPCs asks gdb for the PCs of every thread of a core, by thread.
@@ -93,7 +94,7 @@ func TestStackEqualsGDB(t *testing.T) {
 				long(t)
 			}
 			if c.mode == "cxx" || c.mode == "wait" && c.subject != "gosubject" {
-				proof(t)
+				proof.Only(t)
 			}
 			exe := build(t, c.subject)
 			args := strings.Fields(c.mode + " " + c.threads)

@@ -76,6 +76,7 @@ var floors = []string{
 	"internal/otlpcheck",  // likewise
 	"internal/damage",     // likewise
 	"internal/oracle",     // likewise
+	"internal/proof",      // likewise
 	"internal/ehpe",
 	"internal/inflate",
 	"internal/leb128",
@@ -99,7 +100,8 @@ var only = map[string][]string{
 	"plugins/amdgpu/rocm": {"sdk", "locexpr"},
 	"internal/escape":     {},
 	"internal/oracle":     {},
-	"internal/recorded":   {"internal/oracle"},
+	"internal/recorded":   {"internal/oracle", "internal/proof"},
+	"internal/proof":      {},
 	"internal/valuecheck": {},
 	"internal/otlpcheck":  {},
 	"internal/damage":     {},

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/internal/damage"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // This file has a server read damaged files, one after the other, and two at a time.
@@ -216,7 +217,7 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 		if testing.Short() {
 			runs = 40
 		}
-		if os.Getenv("UNWINDD_PROOF") == "1" {
+		if proof.IsAsked() {
 			runs = 20000
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // linkTo makes a link of a name to an executable, in a folder of its own.
@@ -219,7 +220,7 @@ func TestAddressesEqualLLVMSymbolizer(t *testing.T) {
 	dir := symbolizeSubjects(t)
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
 	step := uint64(3)
-	if os.Getenv("UNWINDD_PROOF") != "" {
+	if proof.IsAsked() {
 		step = 1
 	}
 	for _, file := range []string{"gcc", "plain", "clang", "symbols", "stripped"} {

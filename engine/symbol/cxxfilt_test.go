@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // mangledNames are the mangled names of an ELF file, without versions.
@@ -229,9 +230,7 @@ fn main() {
 
 // Names of large libraries.
 func TestNamesOfLargeLibrariesEqualBothTools(t *testing.T) {
-	if os.Getenv("UNWINDD_PROOF") == "" {
-		t.Skip("takes a while: set UNWINDD_PROOF=1")
-	}
+	proof.Only(t)
 	path := libraryOf(t, "llvm-symbolizer-22", "libLLVM")
 	equalBothTools(t, path, mangledNames(t, path), 40000)
 	path = libraryOf(t, "clang-22", "libclang-cpp")

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
@@ -17,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -146,7 +146,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 	if testing.Short() {
 		files = files[:1]
 	}
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		large, err := filepath.Glob("/usr/lib/llvm-*/lib/libLLVM*.so*")
 		if err != nil || len(large) == 0 {
 			t.Fatalf("no libLLVM: %v", err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // Programs are the programs that are recorded: C++, Rust, which is linked
@@ -109,7 +110,7 @@ func Program(tb testing.TB, name string, seconds float64) []string {
 
 // Samples is how many samples recordings for comparisons have at least.
 func Samples() int {
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		return 12_000
 	}
 	return 1_500

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // libraries are the PE files of Wine's package, which MinGW built: some of them, and all
@@ -21,7 +22,7 @@ func libraries(t testing.TB) []string {
 	}
 	var some []string
 	for i, path := range list {
-		if os.Getenv("UNWINDD_PROOF") == "" && i%40 != 0 && filepath.Base(path) != "ntdll.dll" { // which has a machine frame
+		if !proof.IsAsked() && i%40 != 0 && filepath.Base(path) != "ntdll.dll" { // which has a machine frame
 			continue
 		}
 		if data, err := os.ReadFile(path); err != nil {

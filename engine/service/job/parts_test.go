@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/recorded"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -70,7 +71,7 @@ func checkParts(t *testing.T, path string, noSymbols bool, o engine.ProfileOptio
 	}
 	expected := allFormats(t, whole)
 	counts := []int{3}
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		counts = []int{1, 2, 3, 7}
 	}
 	for _, count := range counts {
@@ -111,7 +112,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		t.Skip("records programs")
 	}
 	without := []bool{true} // names of C++ make reports of 200 MB
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		without = []bool{false, true}
 	}
 	for _, program := range recorded.Programs {

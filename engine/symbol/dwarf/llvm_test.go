@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 func openMapped(t testing.TB, path string) *Reader {
@@ -272,7 +272,7 @@ func TestFramesEqualLLVMSymbolizer(t *testing.T) {
 			t.Parallel()
 			whole, path := s.build(t)
 			addresses := 1500
-			if os.Getenv("UNWINDD_PROOF") != "" {
+			if proof.IsAsked() {
 				addresses = 4000
 			}
 			if inlined := checkFrames(t, whole, path, addresses); inlined < 20 && s.name != "gcc O0" {
@@ -293,9 +293,7 @@ var largeSubjects = []subject{
 }
 
 func TestFramesOfLargeProgramsEqualLLVMSymbolizer(t *testing.T) {
-	if os.Getenv("UNWINDD_PROOF") == "" {
-		t.Skip("takes minutes: UNWINDD_PROOF=1 runs it")
-	}
+	proof.Only(t)
 	oracle.Tools(t, "llvm-symbolizer-22")
 	for _, s := range largeSubjects {
 		t.Run(s.name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 func mustHaveProblem(t *testing.T, problems []string, words ...string) {
@@ -828,7 +829,7 @@ func stacks(t testing.TB, size int64) string {
 // Memory does not grow with the file, and reading a sample allocates nothing.
 func TestMemoryIsBounded(t *testing.T) {
 	size := int64(64 << 20)
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		size = 1 << 30
 	}
 	path := stacks(t, size)

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 const objdump = "llvm-objdump-22"
@@ -752,7 +753,7 @@ func TestRandomCode(t *testing.T) {
 	}
 	oracle.Tools(t, "llvm-mc-22", objdump)
 	batches, size := 3, 500
-	if os.Getenv("UNWINDD_PROOF") != "" {
+	if proof.IsAsked() {
 		batches = 40
 	}
 	path := filepath.Join(t.TempDir(), "object")

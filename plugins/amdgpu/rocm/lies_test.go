@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"debug/elf"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // TestLies changes each number of small cores to values that cannot be believed.
@@ -18,7 +18,7 @@ import (
 func TestLies(t *testing.T) {
 	cases, silent := 0, 0
 	processors, step := []string{"gfx942", "gfx1100"}, 5
-	if os.Getenv("UNWINDD_PROOF") == "1" {
+	if proof.IsAsked() {
 		processors, step = []string{"gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1200", "gfx1250"}, 1
 	}
 	for _, name := range processors {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/unwindd/unwindd/internal/proof"
 )
 
 // compiled reads the streams of testdata, by name.
@@ -92,7 +94,7 @@ func TestEveryPrefixIsAnError(t *testing.T) {
 		}
 	}
 	for name, b := range compiled(t) {
-		if len(b) > 5000 && os.Getenv("UNWINDD_PROOF") == "" || len(b) > 1000 && testing.Short() {
+		if len(b) > 5000 && !proof.IsAsked() || len(b) > 1000 && testing.Short() {
 			continue // takes seconds
 		}
 		t.Run(name, func(t *testing.T) { check(t, b) })
