@@ -103,15 +103,6 @@ func (m *maker) file() []byte {
 	return b
 }
 
-// image is the file as it lies in memory.
-func (m *maker) image() []byte {
-	b := make([]byte, 0x4000)
-	copy(b, m.file()[:madeHeaders])
-	copy(b[madeCode:], m.code)
-	copy(b[madeData:], m.data)
-	return b
-}
-
 func (m *maker) open(t testing.TB) *File {
 	t.Helper()
 	f, err := New("made.dll", m.file())

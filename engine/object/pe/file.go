@@ -19,18 +19,17 @@ const (
 	MachineARM64  = 0xaa64
 )
 
-// A File is a PE file, or an image in memory. It may be used concurrently. The
-// bytes of a mapped file are read inside object.Guard.
+// A File is a PE file. It may be used concurrently. The bytes of a mapped file are
+// read inside object.Guard.
 type File struct {
 	name     string
-	source   source
+	source   fileSource
 	header   header
 	base     uint64
 	sections []*Section
 	byName   map[string]*Section
-	mapped   []*Section // those that an image has, sorted by RVA
-	isImage  bool
-	symbols  []byte       // the symbol table; nil of an image
+	mapped   []*Section   // those that an image has, sorted by RVA
+	symbols  []byte       // the symbol table
 	names    *stringTable // nil where there is none
 
 	tableOnce sync.Once
@@ -56,37 +55,12 @@ func New(name string, data []byte) (*File, error) {
 	f.names = newStringTable(data, &head)
 	f.readSections(data, f.names)
 	f.readSymbols(data)
-	f.source = &fileSource{data: data, headers: head.sizeOfHeaders, mapped: f.mapped}
+	f.source = fileSource{data: data, headers: head.sizeOfHeaders, mapped: f.mapped}
 	for _, s := range f.sections {
 		s.checkBounds()
 	}
 	return f, nil
 }
-
-// NewImage reads the headers of an image whose first byte lies at the address base
-// of a memory, of which any part may be missing. The function read is called at any
-// time later, and by several goroutines at once. Names of sections that are longer than
-// eight bytes are not part of an image: such a section is called "/" and a number.
-func NewImage(name string, base uint64, read func(dst []byte, address uint64) (int, error)) (*File, error) {
-	f := &File{name: name, base: base, isImage: true}
-	memory := &memorySource{base: base, size: maxHeaders, read: read}
-	data := memory.upTo(0, maxHeaders)
-	head, err := readHeader(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: image at %#x: %w", name, base, err)
-	}
-	if base+uint64(head.sizeOfImage) < base {
-		return nil, fmt.Errorf("%s: image at %#x: size %#x goes beyond the last address", name, base, head.sizeOfImage)
-	}
-	f.header = head
-	memory.size = head.sizeOfImage
-	f.source = memory
-	f.readSections(data, nil)
-	return f, nil
-}
-
-// maxHeaders is how much of an image is read to find its headers in.
-const maxHeaders = 1 << 16
 
 // problem keeps a sentence that names the file.
 func (f *File) problem(err error) {

@@ -41,20 +41,14 @@ func seeds() []*maker {
 	return []*maker{{}, withFunction, withExports(), withDebug("RSDS")}
 }
 
-// FuzzPE reads files, and the same bytes as images.
+// FuzzPE reads files.
 func FuzzPE(f *testing.F) {
 	for _, m := range seeds() {
 		f.Add(m.file())
-		f.Add(m.image())
 	}
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if file, err := New("fuzz", data); err == nil {
 			useAll(file)
-		}
-		if image, err := NewImage("fuzz", madeBase, func(dst []byte, address uint64) (int, error) {
-			return copy(dst, prefix(data, address-madeBase, uint64(len(dst)))), nil
-		}); err == nil {
-			useAll(image)
 		}
 	})
 }

@@ -83,8 +83,5 @@ func (f *File) debugData(entry []byte) (data []byte, rva uint32) {
 	if rva = u32(entry, 20); rva != 0 {
 		return f.source.upTo(rva, size), rva
 	}
-	if s, ok := f.source.(*fileSource); ok {
-		return prefix(s.data, uint64(u32(entry, 24)), size), 0
-	}
-	return nil, 0
+	return prefix(f.source.data, uint64(u32(entry, 24)), size), 0
 }

@@ -139,9 +139,7 @@ func TestRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &maker{code: []byte(c.code)}
 			m.functions(madeCode, madeCode+uint32(len(c.code)), m.put(c.info...))
-			for _, f := range []*File{m.open(t), openImage(t, m.image())} {
-				checkRows(t, f, c.want)
-			}
+			checkRows(t, m.open(t), c.want)
 		})
 	}
 }
@@ -169,20 +167,6 @@ func checkRows(t *testing.T, f *File, want []string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("rows:\n%s\nexpected:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-}
-
-func openImage(t testing.TB, b []byte) *File {
-	t.Helper()
-	f, err := NewImage("image", madeBase, func(dst []byte, address uint64) (int, error) {
-		if address < madeBase || address-madeBase >= uint64(len(b)) {
-			return 0, errors.New("no memory")
-		}
-		return copy(dst, b[address-madeBase:]), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 // TestChainedInformation has a second range of a function, which saves one more register,
@@ -235,20 +219,12 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestRowsWithoutCode has an image whose code is missing, as in a dump.
+// TestRowsWithoutCode has a file whose code is missing.
 func TestRowsWithoutCode(t *testing.T) {
 	m := &maker{code: []byte("\x53\x90\x90\x5b\xc3")}
 	m.functions(madeCode, madeCode+5, m.put(info(1, 1, 0, code(1, PushNonvol, rbx))...))
-	b := m.image()
-	f, err := NewImage("image", madeBase, func(dst []byte, address uint64) (int, error) {
-		if address-madeBase >= madeCode && address-madeBase < madeData {
-			return 0, errors.New("no memory")
-		}
-		return copy(dst, b[address-madeBase:]), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := m.open(t)
+	f.sections[0].RawSize = 0
 	checkRows(t, f, []string{"prologue 0-1 rsp+8 rip=c-8", "body 1-5 rsp+16 rbx=c-16 rip=c-8 unread"})
 }
 

@@ -66,12 +66,9 @@ func (s *Section) inFile(data []byte) []byte {
 	return prefix(data, uint64(s.Offset), uint64(s.FileSize()))
 }
 
-// Data returns the section's bytes: of a file those that it has, without the zeros
-// that memory has behind them; of an image all. An error where some are missing.
+// Data returns the section's bytes that the file has, without the zeros that memory has
+// behind them. An error where some are missing.
 func (s *Section) Data() ([]byte, error) {
-	if s.file.isImage {
-		return s.file.at(s.RVA, uint64(s.span()), "section")
-	}
 	b := s.inFile(s.raw)
 	if want := min(s.RawSize, s.span()); uint32(len(b)) < want && s.Offset != 0 {
 		return nil, s.file.errorf(s.RVA, "%d bytes at offset %#x, the file has %d: %w", want, s.Offset, len(s.raw), ErrNoBytes)
@@ -99,10 +96,7 @@ func (f *File) readSections(data []byte, names *stringTable) {
 		s := &Section{
 			Index: i, Name: string(bytes.TrimRight(b[:8], "\x00")),
 			VirtualSize: u32(b, 8), RVA: u32(b, 12), RawSize: u32(b, 16), Offset: u32(b, 20), Characteristics: u32(b, 36),
-			file: f,
-		}
-		if !f.isImage {
-			s.raw = data
+			file: f, raw: data,
 		}
 		if long, err := names.find(s.Name); err != nil {
 			f.problem(fmt.Errorf("%s: section %d at offset %#x: name %q: %w", f.name, i, at, s.Name, err))

@@ -14,24 +14,20 @@ var (
 	// ErrNotPE says that the bytes do not begin as a PE file does.
 	ErrNotPE = errors.New("not a PE file")
 	// ErrNoBytes says that there are no bytes at an address: it is in no section, or
-	// in what a section has in memory only, or the memory was not recorded.
+	// in what a section has in memory only.
 	ErrNoBytes = errors.New("no bytes at the address")
 )
 
-// A source has the bytes of an image by their RVA.
-type source interface {
-	// upTo returns at most n bytes at an RVA: fewer where what holds the first ends
-	// earlier, none where nothing does.
-	upTo(rva uint32, n uint64) []byte
-}
-
-// A fileSource is a file, whose sections lie elsewhere than in memory.
+// A fileSource has the bytes of a file by their RVA: sections lie elsewhere in it than in
+// memory.
 type fileSource struct {
 	data    []byte
 	headers uint32     // bytes at the start of the file that are at the start of the image
 	mapped  []*Section // sorted by RVA
 }
 
+// upTo returns at most n bytes at an RVA: fewer where what holds the first ends earlier,
+// none where nothing does.
 func (s *fileSource) upTo(rva uint32, n uint64) []byte {
 	i := sort.Search(len(s.mapped), func(i int) bool { return s.mapped[i].RVA > rva }) - 1
 	if i >= 0 {
@@ -54,35 +50,6 @@ func prefix(b []byte, offset, n uint64) []byte {
 	return b[:min(uint64(len(b)), n)]
 }
 
-// A memorySource is an image as it lies in memory.
-type memorySource struct {
-	base uint64
-	size uint32 // SizeOfImage, once it is known
-	read func(dst []byte, address uint64) (int, error)
-}
-
-// memoryStep is how much memory is read at once, so that a length which is wrong
-// costs no more than what is there.
-const memoryStep = 1 << 16
-
-func (s *memorySource) upTo(rva uint32, n uint64) (b []byte) {
-	if rva >= s.size {
-		return nil
-	}
-	n = min(n, uint64(s.size-rva))
-	for uint64(len(b)) < n {
-		step := min(memoryStep, n-uint64(len(b)))
-		at := len(b)
-		b = append(b, make([]byte, step)...)
-		got, _ := s.read(b[at:], s.base+uint64(rva)+uint64(at))
-		got = max(0, min(got, int(step)))
-		if b = b[:at+got]; uint64(got) < step {
-			break
-		}
-	}
-	return b
-}
-
 // at returns the n bytes at an RVA. What it is for goes into the error.
 func (f *File) at(rva uint32, n uint64, what string) ([]byte, error) {
 	b := f.source.upTo(rva, n)
@@ -94,12 +61,9 @@ func (f *File) at(rva uint32, n uint64, what string) ([]byte, error) {
 
 // text returns the string at an RVA, which ends with a zero.
 func (f *File) text(rva uint32, what string) (string, error) {
-	var b []byte
-	for _, n := range []uint64{64, maxText + 1} { // most are short, and memory is copied
-		b = f.source.upTo(rva, n)
-		if end := bytes.IndexByte(b, 0); end >= 0 {
-			return string(b[:end]), nil
-		}
+	b := f.source.upTo(rva, maxText+1)
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		return string(b[:end]), nil
 	}
 	return "", f.errorf(rva, "%s: no end within %d bytes", what, len(b))
 }
