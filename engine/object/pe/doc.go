@@ -9,8 +9,7 @@
 // "x64 exception handling" documents.
 //
 // Addresses are virtual: the image base plus the RVA that the file holds. The base
-// is the header's for a file, which is what DWARF in the file is relative to, and
-// the one that the caller gave for an image in memory.
+// is the header's, which is what DWARF in the file is relative to.
 //
 // The package knows nothing of engines and targets. It lies below engine/object's
 // users, as call frame information does, and above cfi, in whose words its rows

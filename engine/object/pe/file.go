@@ -100,8 +100,7 @@ func (f *File) IsPlus() bool { return f.header.isPlus }
 // Subsystem is the Subsystem of the optional header: 2 with windows, 3 for a console.
 func (f *File) Subsystem() uint16 { return f.header.subsystem }
 
-// ImageBase is the virtual address that RVAs are relative to: the one that the
-// file prefers, or the one that an image in memory lies at.
+// ImageBase is the virtual address that RVAs are relative to, which the file prefers.
 func (f *File) ImageBase() uint64 { return f.base }
 
 // SizeOfHeaders is how many bytes at the start of the file are at the start of the image.

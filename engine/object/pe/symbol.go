@@ -40,8 +40,7 @@ func (f *File) SymbolCount() int { return len(f.symbols) / symbolSize }
 
 // Symbols calls yield with each symbol of the table, in the order of the file; a symbol of
 // StorageFile names the source file that those behind it are from. Each is valid until the
-// next call. An image in memory has no table. The error says that names are not in the
-// file; such symbols are left out.
+// next call. The error says that names are not in the file; such symbols are left out.
 func (f *File) Symbols(yield func(*Symbol)) error {
 	var s Symbol
 	bad, first := 0, 0
