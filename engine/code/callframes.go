@@ -78,6 +78,9 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 			if row := s.object.goTop(ctx, at, found); row != nil {
 				return row, nil
 			}
+			if row := s.object.betweenCalls(ctx, at, fde, found); row != nil {
+				return row, nil
+			}
 			s.object.machine.countPushed(found)
 			s.object.machine.countPushedBefore(fde, found)
 			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
