@@ -31,73 +31,120 @@ const (
 	prName       = 40
 )
 
-// A core keeps of the stack what is above its pointer, with the red zone, and of other memory
-// what can be written and is not larger than this.
-const (
-	redZone         = 512
-	largestKept     = 1 << 20
-	largestConstant = 128 << 10
-)
-
-// writeCore writes the process as it stands.
+// writeCore writes the process as it stands. Pages that were never touched are holes of the file.
 func (p *point) writeCore(t *tracee, path string) error {
-	loads := make([]elf.Prog64, 0, len(p.maps)+1)
-	var data [][]byte
+	pages, err := os.Open(fmt.Sprintf("/proc/%d/pagemap", t.pid))
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
 	notes := p.notes(t)
 	offset := uint64(binary.Size(elf.Header64{}) + (len(p.maps)+1)*binary.Size(elf.Prog64{}))
-	loads = append(loads, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: offset, Filesz: uint64(len(notes)), Align: 4})
-	offset += uint64(len(notes))
+	loads := append(make([]elf.Prog64, 0, len(p.maps)+1), elf.Prog64{Type: uint32(elf.PT_NOTE), Off: offset, Filesz: uint64(len(notes)), Align: 4})
+	if _, err := out.WriteAt(notes, int64(offset)); err != nil { //nolint:gosec // small
+		return err
+	}
+	offset = (offset + uint64(len(notes)) + pageSize - 1) &^ (pageSize - 1)
 	for i := range p.maps {
 		m := &p.maps[i]
-		start, kept := p.keptOf(m)
-		flags := uint32(elf.PF_R)
-		if m.isWritable {
-			flags |= uint32(elf.PF_W)
-		}
-		if m.isCode {
-			flags |= uint32(elf.PF_X)
-		}
+		kept := m.kept(pages)
 		loads = append(loads, elf.Prog64{
-			Type: uint32(elf.PT_LOAD), Flags: flags, Off: offset, Vaddr: start, Filesz: uint64(len(kept)), Memsz: m.end - start, Align: pageSize,
+			Type: uint32(elf.PT_LOAD), Flags: m.flags(), Off: offset, Vaddr: m.start, Filesz: uint64(len(kept)) * pageSize, Memsz: m.end - m.start, Align: pageSize,
 		})
-		data = append(data, kept)
-		offset += uint64(len(kept))
+		if err := p.writePages(out, offset, m.start, kept); err != nil {
+			return err
+		}
+		offset += uint64(len(kept)) * pageSize
 	}
-	var out bytes.Buffer
 	header := elf.Header64{
 		Type: uint16(elf.ET_CORE), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: uint64(binary.Size(elf.Header64{})), Ehsize: uint16(binary.Size(elf.Header64{})),
 		Phentsize: uint16(binary.Size(elf.Prog64{})), Phnum: uint16(len(loads)), //nolint:gosec // a few hundred
 	}
 	copy(header.Ident[:], elf.ELFMAG)
 	header.Ident[elf.EI_CLASS], header.Ident[elf.EI_DATA], header.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1
-	_ = binary.Write(&out, binary.LittleEndian, &header)
-	_ = binary.Write(&out, binary.LittleEndian, loads)
-	out.Write(notes)
-	for _, d := range data {
-		out.Write(d)
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, &header)
+	_ = binary.Write(&b, binary.LittleEndian, loads)
+	if _, err := out.WriteAt(b.Bytes(), 0); err != nil {
+		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o600)
+	return out.Truncate(int64(offset)) //nolint:gosec // of a file
 }
 
-// keptOf is what a core keeps of a mapping, and where that begins. The first page of a file has
-// its build ID, and small mappings that are not written any more have what was relocated.
-func (p *point) keptOf(m *mapping) (start uint64, data []byte) {
-	start, end := m.start, m.end
-	_, sp := p.process.position()
-	switch {
-	case sp >= m.start && sp < m.end:
-		start = max(m.start, (sp-redZone)&^(pageSize-1))
-		end = min(end, start+8*largestKept)
-	case m.path == "[vvar]":
-		return start, nil
-	case m.path == "[vdso]" || m.isWritable && end-start <= largestKept || !m.isCode && end-start <= largestConstant:
-	case m.offset == 0 && m.path != "":
-		end = start + pageSize
-	default:
-		return start, nil
+// flags are those of the mapping's program header.
+func (m *mapping) flags() uint32 {
+	flags := uint32(elf.PF_R)
+	if m.isWritable {
+		flags |= uint32(elf.PF_W)
 	}
-	b := make([]byte, end-start)
-	return start, b[:p.process.read(start, b)]
+	if m.isCode {
+		flags |= uint32(elf.PF_X)
+	}
+	return flags
+}
+
+// Bits of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst of Linux).
+const (
+	pagePresent = 1 << 63
+	pageSwapped = 1 << 62
+	pageOfFile  = 1 << 61 // or shared
+)
+
+// kept says which pages of a mapping, from its start on, a core has: those that the kernel would write
+// (vma_dump_size in fs/coredump.c). They are all of a mapping of a file that was written to, such as what the
+// dynamic linker relocates, the first of another file, which has its build ID, and what was touched of memory that
+// is of no file.
+func (m *mapping) kept(pagemap *os.File) []bool {
+	if m.path == "[vvar]" || m.path == "[vsyscall]" {
+		return nil
+	}
+	raw := make([]byte, (m.end-m.start)/pageSize*8)
+	n, _ := pagemap.ReadAt(raw, int64(m.start/pageSize*8)) //nolint:gosec // a page of the lower half
+	kept := make([]bool, n/8)
+	isWritten := false
+	for i := range kept {
+		bits := binary.LittleEndian.Uint64(raw[8*i:])
+		kept[i] = bits&(pagePresent|pageSwapped) != 0 && bits&pageOfFile == 0
+		isWritten = isWritten || kept[i]
+	}
+	isFile := m.path != "" && (m.path[0] == '/' || m.path == "[vdso]")
+	switch {
+	case isFile && (isWritten || m.path == "[vdso]"):
+		for i := range kept {
+			kept[i] = true
+		}
+	case isFile && m.offset == 0:
+		kept = []bool{true}
+	case !isWritten:
+		kept = nil
+	}
+	return kept
+}
+
+// writePages writes those pages that are kept of a mapping, run by run.
+func (p *point) writePages(out *os.File, offset, start uint64, kept []bool) error {
+	for i := 0; i < len(kept); {
+		n := 0
+		for i+n < len(kept) && kept[i+n] {
+			n++
+		}
+		if n == 0 {
+			i++
+			continue
+		}
+		b := make([]byte, n*pageSize)
+		b = b[:p.process.read(start+uint64(i)*pageSize, b)]                        //nolint:gosec // not negative
+		if _, err := out.WriteAt(b, int64(offset)+int64(i)*pageSize); err != nil { //nolint:gosec // of a file
+			return err
+		}
+		i += n
+	}
+	return nil
 }
 
 // notes are those of the process and its thread.

@@ -163,7 +163,15 @@ func (p *peers) take(s *stepping, ours *engine.Stack, v verdict) {
 		return
 	}
 	p.points = append(p.points, peerPoint{core, s.program.argv[0], truth, place})
+	if len(p.points) == batch {
+		if err := p.ask(); err != nil {
+			p.problems = append(p.problems, err.Error())
+		}
+	}
 }
+
+// batch is of how many points cores are kept at once: a large program has 20 MB in each.
+const batch = 50
 
 func (p *peers) askLibunwind(t *tracee) (pcs []uint64, err error) {
 	r := &t.regs
