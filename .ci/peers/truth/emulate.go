@@ -4,6 +4,7 @@ package main
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -13,10 +14,25 @@ import (
 // shares nothing with the engine and its plugins.
 
 // A value is what a register held at the function's entry, plus a number; of is 0 where it is
-// not known, and else one more than the register's index.
+// not known, and else one more than the register's index, or aligned.
 type value struct {
 	of  uint8
 	off int64
+}
+
+// aligned stands for the stack pointer where a function has aligned it. Words that are found by
+// it are apart from those that are found by the entry's, as if they were that far below.
+const (
+	aligned   = 17
+	alignedAt = -1 << 40
+)
+
+// place is where an address is in the frame.
+func (v value) place() (at int64, ok bool) {
+	if v.of == aligned {
+		return v.off + alignedAt, true
+	}
+	return v.off, v.of == rsp+1
 }
 
 // The general registers, in the order of their encodings.
@@ -46,6 +62,8 @@ var registerIndex = func() map[string]int {
 type frameState struct {
 	regs  [16]value
 	words map[int64]value
+	// alignedFrom is the stack pointer that was aligned, by its distance from the return address.
+	alignedFrom int64
 }
 
 func entryState() *frameState {
@@ -57,7 +75,7 @@ func entryState() *frameState {
 }
 
 func (s *frameState) clone() *frameState {
-	c := &frameState{regs: s.regs, words: make(map[int64]value, len(s.words))}
+	c := &frameState{regs: s.regs, alignedFrom: s.alignedFrom, words: make(map[int64]value, len(s.words))}
 	for k, v := range s.words {
 		c.words[k] = v
 	}
@@ -72,7 +90,7 @@ func (s *frameState) join(o *frameState) (changed bool) {
 		}
 	}
 	for k, v := range s.words {
-		if o.words[k] != v {
+		if o.words[k] != v || k < alignedAt/2 && s.alignedFrom != o.alignedFrom {
 			delete(s.words, k)
 			changed = true
 		}
@@ -85,6 +103,7 @@ type line struct {
 	address  uint64
 	mnemonic string
 	operands []string
+	symbol   string // that an operand is the address of
 }
 
 // parseLine reads "  401000:\tpush   rbp".
@@ -98,7 +117,7 @@ func parseLine(text string) (l line, ok bool) {
 		return l, false
 	}
 	rest, _, _ = strings.Cut(rest, "#")
-	rest, _, _ = strings.Cut(rest, "<")
+	rest, symbol, _ := strings.Cut(rest, "<")
 	fields := strings.Fields(rest)
 	for len(fields) > 1 && slices.Contains([]string{"rep", "repz", "repnz", "lock", "notrack", "bnd", "data16", "cs", "ds", "addr32"}, fields[0]) || len(fields) > 1 && strings.HasPrefix(fields[0], "rex") {
 		if strings.HasPrefix(fields[0], "rep") && fields[1] != "ret" {
@@ -109,7 +128,8 @@ func parseLine(text string) (l line, ok bool) {
 	if len(fields) == 0 {
 		return l, false
 	}
-	l = line{address: address, mnemonic: fields[0]}
+	symbol, _, _ = strings.Cut(strings.TrimSuffix(symbol, ">"), "@")
+	l = line{address: address, mnemonic: fields[0], symbol: symbol}
 	if more := strings.Join(fields[1:], " "); more != "" {
 		l.operands = strings.Split(more, ",")
 	}
@@ -149,15 +169,19 @@ func memoryOperand(text string) (register int, off int64, size int, ok bool) {
 // reach is the place of a memory operand in the frame.
 func (s *frameState) reach(text string) (at int64, size int, ok bool) {
 	register, off, size, ok := memoryOperand(text)
-	if !ok || s.regs[register].of != rsp+1 {
+	if !ok {
 		return 0, size, false
 	}
-	return s.regs[register].off + off, size, true
+	at, ok = s.regs[register].place()
+	return at + off, size, ok
 }
 
 func (s *frameState) store(at int64, size int, v value) {
+	isAligned := at < alignedAt/2
 	for k := range s.words {
-		if k < at+int64(size) && at < k+8 {
+		// What is below the stack pointer that was aligned may be found both ways.
+		isBoth := k < alignedAt/2 != isAligned && (isAligned && k < s.alignedFrom || !isAligned && at < s.alignedFrom)
+		if k < at+int64(size) && at < k+8 || isBoth {
 			delete(s.words, k)
 		}
 	}
@@ -215,18 +239,20 @@ func (s *frameState) execute(l *line) {
 			v = s.regs[dst]
 		}
 		sp.off -= 8
-		if sp.of == rsp+1 {
-			s.store(sp.off, 8, v)
+		if at, ok := sp.place(); ok {
+			s.store(at, 8, v)
 		}
 	case m == "pushf" || m == "pushfq":
 		sp.off -= 8
-		s.store(sp.off, 8, value{})
+		if at, ok := sp.place(); ok {
+			s.store(at, 8, value{})
+		}
 	case m == "popf" || m == "popfq":
 		sp.off += 8
 	case m == "pop":
 		v := value{}
-		if sp.of == rsp+1 {
-			v = s.words[sp.off]
+		if at, ok := sp.place(); ok {
+			v = s.words[at]
 		}
 		sp.off += 8
 		if isDst {
@@ -235,8 +261,8 @@ func (s *frameState) execute(l *line) {
 	case m == "leave":
 		*sp = s.regs[rbp]
 		s.regs[rbp] = value{}
-		if sp.of == rsp+1 {
-			s.regs[rbp] = s.words[sp.off]
+		if at, ok := sp.place(); ok {
+			s.regs[rbp] = s.words[at]
 		}
 		sp.off += 8
 	case m == "call":
@@ -262,6 +288,8 @@ func (s *frameState) execute(l *line) {
 			return
 		}
 		s.regs[dst].off += n
+	case m == "and" && isDst && dst == rsp && sp.of == rsp+1:
+		s.align()
 	case m == "xchg":
 		a, isA := registerIndex[first]
 		b, isB := registerIndex[second]
@@ -274,6 +302,17 @@ func (s *frameState) execute(l *line) {
 		}
 	default:
 		s.other(l)
+	}
+}
+
+// align takes that the stack pointer was aligned.
+func (s *frameState) align() {
+	s.alignedFrom = s.regs[rsp].off
+	s.regs[rsp] = value{of: aligned}
+	for k := range s.words {
+		if k < s.alignedFrom {
+			delete(s.words, k)
+		}
 	}
 }
 
@@ -344,12 +383,8 @@ func (s *frameState) forget(operand string) {
 const maxJoins = 200
 
 // emulate gives the state before each instruction of a function that can be reached from its
-// entry; those behind jumps through tables are missing.
-func emulate(code []line) map[uint64]*frameState {
-	index := make(map[uint64]int, len(code))
-	for i := range code {
-		index[code[i].address] = i
-	}
+// entry; those behind jumps through tables are missing. isEndless says which calls do not return.
+func emulate(code []line, isEndless func(l *line) bool) map[uint64]*frameState {
 	states := map[uint64]*frameState{code[0].address: entryState()}
 	list, joins := []int{0}, map[uint64]int{}
 	for len(list) > 0 {
@@ -358,7 +393,11 @@ func emulate(code []line) map[uint64]*frameState {
 		l := &code[i]
 		after := states[l.address].clone()
 		after.execute(l)
-		for _, next := range follow(code, i, index) {
+		if isEndless(l) {
+			continue
+		}
+		nexts, _ := successors(code, i)
+		for _, next := range nexts {
 			at := code[next].address
 			known := states[at]
 			switch {
@@ -374,22 +413,41 @@ func emulate(code []line) map[uint64]*frameState {
 	return states
 }
 
-// follow are the instructions that may be next.
-func follow(code []line, i int, index map[uint64]int) (next []int) {
+// isEnd says whether no instruction follows.
+func isEnd(l *line) bool {
+	switch l.mnemonic {
+	case "ret", "hlt", "ud2", "ud1", "int3", "(bad)", "iretq":
+		return true
+	}
+	return false
+}
+
+func (l *line) isJump() bool {
+	return len(l.operands) > 0 && (l.mnemonic[0] == 'j' || l.mnemonic == "xbegin" || strings.HasPrefix(l.mnemonic, "loop"))
+}
+
+// successors are the instructions of a function that may be next; isOut says that the next one
+// may be elsewhere.
+func successors(code []line, i int) (next []int, isOut bool) {
 	l := &code[i]
-	m := l.mnemonic
-	if m == "ret" || m == "hlt" || m == "ud2" || m == "ud1" || m == "int3" || m == "(bad)" || m == "iretq" {
-		return nil
-	}
-	if len(l.operands) > 0 && (m[0] == 'j' || m == "xbegin" || strings.HasPrefix(m, "loop")) {
-		if target, err := strconv.ParseUint(strings.TrimPrefix(l.operands[0], "0x"), 16, 64); err == nil {
-			if to, ok := index[target]; ok {
-				next = append(next, to)
-			}
+	switch {
+	case l.mnemonic == "ret" || l.mnemonic == "iretq":
+		return nil, true
+	case isEnd(l):
+		return nil, false
+	case l.isJump():
+		target, err := strconv.ParseUint(l.operands[0], 16, 64)
+		n := sort.Search(len(code), func(n int) bool { return code[n].address >= target })
+		if err != nil || n == len(code) || code[n].address != target {
+			return nil, true
 		}
+		next = append(next, n)
 	}
-	if m != "jmp" && i+1 < len(code) {
-		next = append(next, i+1)
+	switch {
+	case l.mnemonic == "jmp":
+		return next, false
+	case i+1 == len(code):
+		return next, l.mnemonic != "call"
 	}
-	return next
+	return append(next, i+1), false
 }

@@ -27,7 +27,15 @@ type tables struct {
 	libraries, functions int
 	agreed, saved        int            // instructions whose CFA agrees, and saved registers that are where the table says
 	undecided            map[string]int // instructions, by reason
-	faults               map[fault]int  // instructions
+	faults               map[fault]*places
+}
+
+// places are the instructions of a fault: how many, and the address of the first.
+type places struct {
+	count           int
+	function, first uint64
+	register        uint64 // that a rule is missing of, by its DWARF number; 0: none
+	isExcused       bool   // the callers have saved it
 }
 
 // A fault is where a table and the code of a function disagree.
@@ -69,7 +77,7 @@ func mostNeeded(count int) []string {
 
 // validate compares the tables of libraries.
 func validate(count int) (*tables, error) {
-	t := &tables{undecided: map[string]int{}, faults: map[fault]int{}}
+	t := &tables{undecided: map[string]int{}, faults: map[fault]*places{}}
 	for _, path := range mostNeeded(count) {
 		if err := t.compareLibrary(path); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -108,7 +116,7 @@ func (t *tables) compareLibrary(path string) error {
 		return err
 	}
 	defer o.Close()
-	names := functionNames(path)
+	var functions []function
 	for e, err := range engine.CallFrameEntries(o) {
 		if err != nil || e.FDE == nil || e.Section != ".eh_frame" {
 			continue
@@ -116,13 +124,18 @@ func (t *tables) compareLibrary(path string) error {
 		from := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.Start })
 		to := sort.Search(len(code), func(i int) bool { return code[i].address >= e.FDE.End })
 		if from < to && code[from].address == e.FDE.Start {
-			name := names[e.FDE.Start]
-			if name == "" {
-				name = fmt.Sprintf("%#x", e.FDE.Start)
-			}
-			t.compareFunction(e.FDE, code[from:to], filepath.Base(path), name)
+			functions = append(functions, function{e.FDE, code[from:to]})
 		}
 	}
+	names, isEndless := functionNames(path), endlessCalls(functions)
+	for _, f := range functions {
+		name := names[f.fde.Start]
+		if name == "" {
+			name = fmt.Sprintf("%#x", f.fde.Start)
+		}
+		t.compareFunction(f, isEndless, filepath.Base(path), name)
+	}
+	t.excuse(filepath.Base(path), functions)
 	return nil
 }
 
@@ -142,7 +155,8 @@ func functionNames(path string) map[uint64]string {
 }
 
 // compareFunction compares the rows of a function with what its code does.
-func (t *tables) compareFunction(f *cfi.FDE, code []line, library, name string) {
+func (t *tables) compareFunction(of function, isEndless func(l *line) bool, library, name string) {
+	f, code := of.fde, of.code
 	var rows []*cfi.Row
 	_ = f.Rows(func(r *cfi.Row) bool { rows = append(rows, r.Clone()); return true })
 	switch {
@@ -158,7 +172,7 @@ func (t *tables) compareFunction(f *cfi.FDE, code []line, library, name string) 
 		return
 	}
 	t.functions++
-	states := emulate(code)
+	states := emulate(code, isEndless)
 	for i := range code {
 		at := code[i].address
 		s := states[at]
@@ -167,29 +181,34 @@ func (t *tables) compareFunction(f *cfi.FDE, code []line, library, name string) 
 			t.undecided["not reached: behind a jump through a table, or nothing but padding"]++
 			continue
 		}
-		if kind := t.compareRow(rows[n], s); kind != "" {
-			t.faults[fault{library, name, kind}]++
+		if kind, register := t.compareRow(rows[n], s); kind != "" {
+			key := fault{library, name, kind}
+			if t.faults[key] == nil {
+				t.faults[key] = &places{function: f.Start, first: at, register: register}
+			}
+			t.faults[key].count++
 		}
 	}
 }
 
-// compareRow compares a row with a state; the kind of fault is "" where there is none.
-func (t *tables) compareRow(row *cfi.Row, s *frameState) string {
+// compareRow compares a row with a state; the kind of fault is "" where there is none. missing is
+// the register that a rule is missing of, if that is the fault.
+func (t *tables) compareRow(row *cfi.Row, s *frameState) (kind string, missing uint64) {
 	if back, _ := row.Rule(row.ReturnAddress); back.Kind != cfi.Offset || back.Offset != -8 {
 		t.undecided["the return address is not where a call pushes it, as the table says"]++
-		return ""
+		return "", 0
 	}
 	if row.CFA.Kind != cfi.CFARegister {
 		t.undecided["the CFA is an expression"]++
-		return ""
+		return "", 0
 	}
 	v := s.regs[encodings[row.CFA.Register&15]]
 	switch {
 	case v.of != rsp+1:
 		t.undecided["what the CFA's register holds is not known"]++
-		return ""
+		return "", 0
 	case v.off+row.CFA.Offset != 8:
-		return "wrong CFA offset"
+		return "wrong CFA offset", 0
 	}
 	t.agreed++
 	for _, number := range preserved {
@@ -200,12 +219,12 @@ func (t *tables) compareRow(row *cfi.Row, s *frameState) string {
 		case rule.Kind == cfi.Offset && s.words[rule.Offset+8] == want:
 			t.saved++
 		case rule.Kind == cfi.Offset && s.regs[r] != want:
-			return "wrong place of " + registerNames[r][0]
+			return "wrong place of " + registerNames[r][0], 0
 		case (rule.Kind == cfi.Unspecified || rule.Kind == cfi.SameValue) && s.regs[r] != want:
-			return "missing rule of " + registerNames[r][0]
+			return "missing rule of " + registerNames[r][0], number
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // encodings are the indexes of registers in their encoding, by DWARF number.
@@ -213,12 +232,19 @@ var encodings = [16]int{rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, 8, 9, 10, 11, 12
 
 // report prints the counts and the faults.
 func (t *tables) report() {
-	faults := 0
-	for _, n := range t.faults {
-		faults += n
+	faults, excused := 0, 0
+	functions, subroutines := map[string]bool{}, map[string]bool{}
+	for f, p := range t.faults {
+		faults += p.count
+		functions[f.library+f.function] = true
+		if p.isExcused {
+			excused += p.count
+			subroutines[f.library+f.function] = true
+		}
 	}
 	fmt.Printf("\ntables of %d libraries, %d functions: at %d instructions the CFA agrees, and %d saved registers are where it says; at %d, of %d functions, they disagree\n",
-		t.libraries, t.functions, t.agreed, t.saved, faults, len(t.faults))
+		t.libraries, t.functions, t.agreed, t.saved, faults, len(functions))
+	fmt.Printf("%9d of these are in %d subroutines that change registers which all their callers have saved\n", excused, len(subroutines))
 	for _, reason := range slices.SortedFunc(maps.Keys(t.undecided), func(a, b string) int { return t.undecided[b] - t.undecided[a] }) {
 		fmt.Printf("%9d undecided: %s\n", t.undecided[reason], reason)
 	}
@@ -228,8 +254,9 @@ func (t *tables) report() {
 	})
 	for _, f := range list {
 		kinds[f.kind]++
+		p := t.faults[f]
 		if *verbose || kinds[f.kind] <= 20 {
-			fmt.Printf("%9d %s: %s!%s\n", t.faults[f], f.kind, f.library, f.function)
+			fmt.Printf("%9d %s: %s!%s, first at %#x%s\n", p.count, f.kind, f.library, f.function, p.first, map[bool]string{true: "; its callers have saved it"}[p.isExcused])
 		}
 	}
 }
