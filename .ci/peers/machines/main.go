@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/foreign"
 )
 
 var (
@@ -55,7 +56,7 @@ func run() error {
 	if err := w.buildPlugin(); err != nil {
 		return err
 	}
-	if w.packages, err = foreignPackages(); err != nil {
+	if w.packages, err = foreign.Fetch(); err != nil {
 		if os.Getenv("CI") == "true" {
 			return err
 		}
@@ -121,7 +122,7 @@ type tally struct {
 // work is what all programs share.
 type work struct {
 	dir, unwindd, plugins string
-	packages              *packages
+	packages              *foreign.Packages
 
 	again    atomic.Int64 // programs that were run once more
 	mutex    sync.Mutex

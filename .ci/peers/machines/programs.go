@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/unwindd/unwindd/.ci/peers/foreign"
 )
 
 // A machine is one whose programs qemu runs.
@@ -129,16 +131,15 @@ func (w *work) command(b *build, dir string) (env, command []string) {
 	case b.language == "C" && strings.HasPrefix(b.name, "clang"):
 		command = []string{"clang-22", "--target=" + b.machine.name + "-linux-gnu", "-fuse-ld=lld-22", "-Wl,--build-id", "-w"}
 	case b.isMusl():
-		command = w.packages.muslCommand(prefix, slices.Contains(b.flags, "-static"))
+		command = muslCommand(w.packages, prefix, slices.Contains(b.flags, "-static"))
 		return nil, slices.Concat(command[:1], b.flags, []string{"-DDEEP=60", "-o", exe, filepath.Join(data, "chain.c")}, command[1:])
 	case b.language == "C":
 		command = []string{prefix + "gcc", "-pthread", "-Wl,--build-id"}
 	case b.language == "C++":
 		return nil, slices.Concat([]string{prefix + "g++", "-std=c++17", "-pthread"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.cc")})
 	case b.language == "Rust":
-		env = []string{"LD_LIBRARY_PATH=" + filepath.Join(w.packages.native, "usr/lib/x86_64-linux-gnu")}
-		return env, slices.Concat([]string{filepath.Join(w.packages.native, "usr/bin/rustc"), "--sysroot", filepath.Join(w.packages.arm64, "usr"),
-			"--target", "aarch64-unknown-linux-gnu", "-C", "linker=" + prefix + "gcc", "--crate-name", "program"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.rs")})
+		env, command = w.packages.Rustc()
+		return env, slices.Concat(command, []string{"--crate-name", "program"}, b.flags, []string{"-o", exe, filepath.Join(data, "chain.rs")})
 	case b.language == "Go":
 		env = []string{"GOARCH=arm64", "CGO_ENABLED=0"}
 		compile, link := []string{"go", "build"}, "-ldflags=-buildid= -B="+goBuildID
@@ -155,20 +156,20 @@ func (w *work) command(b *build, dir string) (env, command []string) {
 }
 
 // muslCommand is gcc with musl for its library. The arguments behind the first come last.
-func (p *packages) muslCommand(prefix string, isStatic bool) []string {
-	lib := filepath.Join(p.arm64, "usr/lib/aarch64-linux-musl")
-	command := []string{prefix + "gcc", "-nostdinc", "-isystem", filepath.Join(p.arm64, "usr/include/aarch64-linux-musl"),
+func muslCommand(p *foreign.Packages, prefix string, isStatic bool) []string {
+	lib := filepath.Join(p.Arm64, "usr/lib/aarch64-linux-musl")
+	command := []string{prefix + "gcc", "-nostdinc", "-isystem", filepath.Join(p.Arm64, "usr/include/aarch64-linux-musl"),
 		"-nostdlib", "-no-pie", "-Wl,--build-id", "-mno-outline-atomics", filepath.Join(lib, "crt1.o")}
 	if isStatic {
 		return append(command, filepath.Join(lib, "libc.a"), "-lgcc", "-lgcc_eh", filepath.Join(lib, "libc.a"))
 	}
-	return append(command, "-Wl,-dynamic-linker,/lib/ld-musl-aarch64.so.1", filepath.Join(p.arm64, "lib/ld-musl-aarch64.so.1"), "-lgcc")
+	return append(command, "-Wl,-dynamic-linker,/lib/ld-musl-aarch64.so.1", filepath.Join(p.Arm64, "lib/ld-musl-aarch64.so.1"), "-lgcc")
 }
 
 // rootOf is the folder that has the libraries of a program.
 func (w *work) rootOf(b *build) string {
 	if b.isMusl() {
-		return w.packages.arm64
+		return w.packages.Arm64
 	}
 	return b.machine.root
 }

@@ -21,6 +21,8 @@ var linked = []program{
 	{name: "AArch64 mathematics", build: words("aarch64-linux-gnu-gcc -O1 -fno-builtin -D_GNU_SOURCE mathematics.c -lm")},
 	{name: "AArch64 longjmp, signals, stacks", build: words("aarch64-linux-gnu-gcc -O2 -D_GNU_SOURCE jumps.c"), isSmall: true},
 	{name: "AArch64 longjmp, signals, stacks, -O0", build: words("aarch64-linux-gnu-gcc -O0 -D_GNU_SOURCE jumps.c")},
+	{name: "AArch64 Rust -O", build: words("aarch64-rustc -O -g main.rs"), env: []string{"RUST_BACKTRACE=0"}, isSmall: true},
+	{name: "AArch64 Rust", build: words("aarch64-rustc main.rs"), env: []string{"RUST_BACKTRACE=0"}},
 	{name: "AArch64 Go", build: words("env GOARCH=arm64 GOARM64=v8.1 CGO_ENABLED=0 go build main.go"), env: []string{"GODEBUG=asyncpreemptoff=1"}, isGo: true, isSmall: true},
 	{name: "AArch64 without tables", build: words("aarch64-linux-gnu-gcc -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables -D_GNU_SOURCE strings.c")},
 }

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/unwindd/unwindd/.ci/peers/cost"
+	"github.com/unwindd/unwindd/.ci/peers/foreign"
 )
 
 //go:embed testdata
@@ -27,6 +29,7 @@ type program struct {
 	env   []string
 	// fromStart has the dynamic linker executed step by step as well.
 	fromStart, isGo bool
+	hasThreads      bool // which are stepped, too
 	isSmall         bool // it is one of the small form, too
 }
 
@@ -53,6 +56,8 @@ var own = []program{
 	{name: "without tables, -O0", build: words("gcc -O0 -D_GNU_SOURCE -fno-asynchronous-unwind-tables -fno-unwind-tables jumps.c")},
 	{name: "musl, static", build: words("musl-gcc -O2 -static -D_GNU_SOURCE -fno-builtin strings.c")},
 	{name: "musl, static, mathematics", build: words("musl-gcc -O2 -static -fno-builtin -D_GNU_SOURCE mathematics.c")},
+	{name: "threads", build: words("gcc -O2 -D_GNU_SOURCE -pthread threads.c"), hasThreads: true, isSmall: true},
+	{name: "threads, -O0, clang, static", build: words("clang -O0 -D_GNU_SOURCE -pthread -static threads.c"), hasThreads: true},
 	{name: "C++20 coroutines", build: words("g++ -std=c++20 -O2 coroutines.cc"), isSmall: true},
 	{name: "C++20 coroutines, -O0", build: words("g++ -std=c++20 -O0 coroutines.cc")},
 	{name: "strings", build: words("gcc -O1 -fno-builtin -D_GNU_SOURCE strings.c")},
@@ -107,6 +112,11 @@ func makeAll(list []program, dir string) {
 	_ = group.Wait()
 }
 
+// rustOfAArch64 stands for the compiler that is not installed but unpacked.
+const rustOfAArch64 = "aarch64-rustc"
+
+var foreignPackages = sync.OnceValues(foreign.Fetch)
+
 // make makes a program, once.
 func (p *program) make(dir string) error {
 	if len(p.build) == 0 {
@@ -125,12 +135,20 @@ func (p *program) make(dir string) error {
 	if _, err := os.Stat(exe); err == nil {
 		return nil
 	}
-	command := append([]string{p.build[0]}, p.build[1:]...)
-	at := 1
+	command, at := p.build, 1
 	if i := slices.Index(command, "build"); i > 0 {
 		at = i + 1 // of go
 	}
-	command = append(command[:at:at], append([]string{"-o", exe}, command[at:]...)...)
+	if p.build[0] == rustOfAArch64 {
+		packages, err := foreignPackages()
+		if err != nil {
+			return err
+		}
+		env, compiler := packages.Rustc()
+		command = slices.Concat([]string{"env"}, env, compiler, p.build[1:])
+		at = len(command) - len(p.build[1:])
+	}
+	command = slices.Insert(slices.Clone(command), at, "-o", exe)
 	if err := cost.Run(filepath.Join(dir, "testdata"), command[0], command[1:]...); err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}

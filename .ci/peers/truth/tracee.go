@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,10 @@ type tracee struct {
 	mem  *os.File
 	regs unix.PtraceRegs
 	cmd  *exec.Cmd
+	// hasThreads says that threads which it starts are to be stepped, too. They are in born.
+	hasThreads bool
+	born       []*tracee
+	mayWait    bool // the instruction that is being executed is a system call
 }
 
 // preserved are the DWARF numbers of registers that functions give back as they were (psABI
@@ -65,7 +70,7 @@ func (t *tracee) kept() registers {
 var errEnded = errors.New("it has ended")
 
 // startTracee starts a program, which stands at its first instruction.
-func startTracee(argv, env []string, dir string) (*tracee, error) {
+func startTracee(argv, env []string, dir string, hasThreads bool) (*tracee, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...) // start-up reads each variable
@@ -73,12 +78,16 @@ func startTracee(argv, env []string, dir string) (*tracee, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	t := &tracee{pid: cmd.Process.Pid, cmd: cmd}
+	t := &tracee{pid: cmd.Process.Pid, cmd: cmd, hasThreads: hasThreads}
 	if _, err := t.wait(); err != nil {
 		return nil, err
 	}
 	var err error
-	if err = unix.PtraceSetOptions(t.pid, unix.PTRACE_O_EXITKILL); err == nil {
+	options := unix.PTRACE_O_EXITKILL
+	if hasThreads {
+		options |= unix.PTRACE_O_TRACECLONE
+	}
+	if err = unix.PtraceSetOptions(t.pid, options); err == nil {
 		t.mem, err = os.OpenFile(fmt.Sprintf("/proc/%d/mem", t.pid), os.O_RDWR, 0)
 	}
 	if err == nil {
@@ -126,17 +135,41 @@ func (t *tracee) step(signal int) (next int, err error) {
 	if _, _, e := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_SINGLESTEP, uintptr(t.pid), 0, uintptr(signal), 0, 0); e != 0 {
 		return 0, e
 	}
-	status, err := t.wait()
-	if err != nil {
-		return 0, err
+	return t.arrive(patience)
+}
+
+// arrive waits for the instruction that is being executed. Of a process with threads it waits
+// that long, and the error is errBlocked where that is not enough.
+func (t *tracee) arrive(most time.Duration) (next int, err error) {
+	for {
+		status, err := t.waitFor(most)
+		if err != nil {
+			return 0, err
+		}
+		if !status.Stopped() {
+			return 0, errEnded
+		}
+		if status.TrapCause() == unix.PTRACE_EVENT_CLONE { // within the system call
+			if err := t.adopt(); err != nil {
+				return 0, err
+			}
+			if err := unix.PtraceSingleStep(t.pid); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if s := status.StopSignal(); s != syscall.SIGTRAP {
+			next = int(s)
+		}
+		return next, t.readRegisters()
 	}
-	if !status.Stopped() {
-		return 0, errEnded
+}
+
+func (t *tracee) waitFor(most time.Duration) (unix.WaitStatus, error) {
+	if t.hasThreads && t.mayWait {
+		return t.waitShort(most)
 	}
-	if s := status.StopSignal(); s != syscall.SIGTRAP {
-		next = int(s)
-	}
-	return next, t.readRegisters()
+	return t.wait()
 }
 
 func (t *tracee) readRegisters() error {

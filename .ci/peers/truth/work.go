@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine"
 )
@@ -40,6 +44,7 @@ type tally struct {
 	known                          int
 	samplesWrong, samplesGuess     int // as profiles walk
 	samplesMissing, cut            int
+	threads                        int // beside the first one
 	took                           time.Duration
 }
 
@@ -61,6 +66,17 @@ type stepping struct {
 	tally   *tally
 	most    uint32 // how often the stack is walked at one instruction
 	every   int    // after how many walks peers are asked; 0: they are not
+	// Of x86-64: the threads of the process, and the instruction that is being executed.
+	group     *group
+	begun     begun
+	isBlocked bool
+}
+
+// A begun is where a thread stood before an instruction.
+type begun struct {
+	at           *site
+	pc, sp, call uint64
+	kept         registers
 }
 
 // stepAll steps programs until the stack was walked so often in all.
@@ -70,7 +86,7 @@ func (w *work) stepAll(list []program, steps int, stepProgram func(p *program, w
 		share := steps / (len(list) - i)
 		t, err := stepProgram(p, share, w.peers.left/(len(list)-i))
 		if err != nil {
-			if os.Getenv("CI") == "true" || len(p.build) > 0 && p.build[0] != "rustc" {
+			if os.Getenv("CI") == "true" || len(p.build) > 0 && !strings.HasSuffix(p.build[0], "rustc") {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
 			fmt.Printf("left out: %s: %v\n", p.name, err)
@@ -94,28 +110,32 @@ func (w *work) stepProgram(p *program, walks, points int) (*tally, error) {
 	if err := p.make(w.dir); err != nil {
 		return nil, err
 	}
-	t, err := startTracee(p.argv, p.env, w.dir)
+	t, err := startTracee(p.argv, p.env, w.dir, p.hasThreads)
 	if err != nil {
 		return nil, err
 	}
-	defer t.end()
 	if !p.fromStart && hasDynamicLinker(p.argv[0]) {
 		if err := t.runToEntry(); err != nil {
+			t.end()
 			return nil, err
 		}
 	}
 	s := &stepping{work: w, program: p, process: t, tracee: t, sites: map[uint64]*site{}, tally: &tally{name: p.name}, most: w.mostOf(walks)}
-	if points > 0 && !p.fromStart { // before the dynamic linker has done its work, cores have no list of modules
+	s.group = &group{list: []*stepping{s}}
+	defer s.end()
+	if points > 0 && !p.fromStart && !p.hasThreads { // before the dynamic linker has done its work, cores have no list of modules
 		s.every = max(walks/points, 1)
 	}
 	s.point = newPoint(t, w.engine)
-	defer s.point.loaded.Close()
 	if err := s.point.load(); err != nil {
 		return nil, err
 	}
 	s.shadow = newShadow(t, t.regs.Rsp, p.isGo)
 	start := time.Now()
-	for s.tally.walked < walks && s.tally.steps < walks*w.stepsPerWalk && err == nil {
+	if p.hasThreads {
+		err = w.stepThreads(s, walks)
+	}
+	for s.tally.walked < walks && s.tally.steps < walks*w.stepsPerWalk && err == nil && !p.hasThreads {
 		err = s.step()
 	}
 	s.tally.took = time.Since(start)
@@ -125,26 +145,46 @@ func (w *work) stepProgram(p *program, walks, points int) (*tally, error) {
 	return s.tally, w.peers.ask()
 }
 
+// end ends the process, its threads before the first one.
+func (s *stepping) end() {
+	_ = unix.Kill(s.group.list[0].tracee.pid, unix.SIGKILL)
+	for _, of := range slices.Backward(s.group.list) {
+		of.tracee.end()
+		if of.point != nil {
+			_ = of.point.loaded.Close()
+		}
+	}
+}
+
 // step walks the stack at the instruction that is about to be executed, and executes it.
 func (s *stepping) step() error {
 	pc, sp := s.tracee.regs.Rip, s.tracee.regs.Rsp
 	at := s.site(pc)
 	s.visit(at)
-	call, kept := s.tracee.regs.Rax, s.tracee.kept()
+	s.begun = begun{at, pc, sp, s.tracee.regs.Rax, s.tracee.kept()}
+	s.tracee.mayWait = at.action == syscalls
 	signal, err := s.tracee.step(0)
 	if err != nil {
 		return err
 	}
+	return s.finish(signal)
+}
+
+// finish takes what an instruction did. signal is to be delivered with the next one.
+func (s *stepping) finish(signal int) (err error) {
+	b := &s.begun
 	s.tally.steps++
 	switch {
-	case at.action == syscalls && call == sysSigreturn && s.tracee.regs.Rip != pc+2:
+	case b.at.action == syscalls && b.call == sysSigreturn && s.tracee.regs.Rip != b.pc+2:
 		s.shadow.giveBack(s.tracee.regs.Rip, s.tracee.regs.Rsp)
 	default:
-		s.shadow.follow(at.action, pc, sp, s.tracee.regs.Rsp, &kept)
+		s.shadow.follow(b.at.action, b.pc, b.sp, s.tracee.regs.Rsp, &b.kept)
 	}
-	if at.action == syscalls && changesMappings(call) {
-		if err := s.reload(); err != nil {
-			return err
+	if b.at.action == syscalls && changesMappings(b.call) {
+		for _, of := range s.group.list {
+			if err := of.reload(); err != nil {
+				return err
+			}
 		}
 	}
 	for signal != 0 {
@@ -173,6 +213,8 @@ func (s *stepping) deliver(signal int) (next int, err error) {
 	isCaught := s.tracee.catches(signal)
 	pc, sp := s.tracee.regs.Rip, s.tracee.regs.Rsp
 	at, kept := s.site(pc), s.tracee.kept()
+	s.begun = begun{at, pc, sp, s.tracee.regs.Rax, kept}
+	s.tracee.mayWait = true // it may be begun again
 	next, err = s.tracee.step(signal)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package foreign has programs and libraries of Debian for AArch64, which are not installed.
+package foreign
 
 import (
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// packages are folders that Debian's packages of two architectures are unpacked in. They are
+// Packages are folders that Debian's packages of two architectures are unpacked in. They are
 // not installed: a system of one architecture does not take them without being told of the other.
-type packages struct {
-	arm64  string // Rust's library and musl, for AArch64
+type Packages struct {
+	Arm64  string // Rust's library and musl, for AArch64
 	native string // the compiler of the same Rust
 }
 
@@ -36,14 +37,15 @@ for f in deb/*_amd64.deb; do dpkg -x "$f" native; done
 rm -r lists cache deb status
 `
 
-// foreignPackages are those in the user's cache directory, where they are kept.
-func foreignPackages() (*packages, error) {
+// Fetch gives the packages. They are kept in the user's cache directory; the first call has apt-get
+// download them, and is an error where it may not.
+func Fetch() (*Packages, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(cache, "unwindd-peers", "arm64-bookworm")
-	p := &packages{filepath.Join(dir, "arm64"), filepath.Join(dir, "native")}
+	p := &Packages{filepath.Join(dir, "arm64"), filepath.Join(dir, "native")}
 	if _, err := os.Stat(dir); err == nil {
 		return p, nil
 	}
@@ -59,4 +61,11 @@ func foreignPackages() (*packages, error) {
 		return nil, fmt.Errorf("packages of arm64: %w\n%s", err, out)
 	}
 	return p, os.Rename(temp, dir)
+}
+
+// Rustc is the compiler of Rust for AArch64: what its environment needs, and the command without
+// flags and files.
+func (p *Packages) Rustc() (env, command []string) {
+	env = []string{"LD_LIBRARY_PATH=" + filepath.Join(p.native, "usr/lib/x86_64-linux-gnu")}
+	return env, []string{filepath.Join(p.native, "usr/bin/rustc"), "--sysroot", filepath.Join(p.Arm64, "usr"), "--target", "aarch64-unknown-linux-gnu", "-C", "linker=aarch64-linux-gnu-gcc"}
 }
