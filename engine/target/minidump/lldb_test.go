@@ -67,7 +67,7 @@ func TestADumpOfALivingProcess(t *testing.T) {
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer waiting.Wait() //nolint:errcheck // it is killed
+	defer waiting.Wait()
 	defer waiting.Process.Kill()
 	path := filepath.Join(t.TempDir(), "waiting.dmp")
 	oracle.Run(t, "lldb-22", "--batch", "-p", strconv.Itoa(waiting.Process.Pid), "-o", "process save-core --style stack --plugin-name=minidump "+path)
