@@ -91,6 +91,7 @@ func startDaemon(t *testing.T, dir string, env []string, flags ...string) *daemo
 // run starts the command, and makes a client of its socket.
 func (d *daemon) run(t *testing.T) {
 	t.Helper()
+	d.command.WaitDelay = 10 * time.Second // for who else has its standard error
 	if err := d.command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +106,24 @@ func (d *daemon) run(t *testing.T) {
 	d.client = &http.Client{Transport: transport}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
+		for _, pid := range descendants(d.command.Process.Pid) { // a tracer that is killed leaves the server
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 		_ = d.command.Process.Kill()
 		<-d.ended
 		if t.Failed() {
 			t.Log(d.log.String())
 		}
 	})
+}
+
+// listens says that the socket takes connections. Its file is there a moment before that.
+func (d *daemon) listens() bool {
+	c, err := net.Dial("unix", d.socket)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err == nil
 }
 
 // request makes a request.

@@ -115,7 +115,7 @@ func TestUnitsLetServeDoWhatItDoes(t *testing.T) {
 	d.command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir, "XDG_CACHE_HOME="+dir, "DEBUGINFOD_URLS=", "NOTIFY_SOCKET="+filepath.Join(dir, "nobody"))
 	d.command.Stderr = d.log
 	d.run(t)
-	await(t, "the socket", func() bool { _, err := os.Stat(d.socket); return err == nil })
+	await(t, "the socket", d.listens)
 	d.walk(t)
 	exe, err := os.ReadFile(filepath.Join(crashDir, "server"))
 	if err != nil {
@@ -187,7 +187,7 @@ func TestServeBySocketActivation(t *testing.T) {
 	d.command = exec.Command(activate, append(args, self, "serve")...) //nolint:gosec,noctx // a tool
 	d.command.Stderr = d.log
 	d.run(t)
-	await(t, "the socket", func() bool { _, err := os.Stat(d.socket); return err == nil })
+	await(t, "the socket", d.listens)
 	d.walk(t)
 	want := func(prefix string) {
 		t.Helper()
