@@ -23,7 +23,7 @@ dist-check: ## what is released is the same from another folder, and works where
 	.ci/dist $(ARCHS)
 
 test: ## the tests
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 # Packages that start goroutines are tested whole under the race detector, but for
 # large comparisons. Of the others, the tests in which goroutines share something.

@@ -403,6 +403,7 @@ func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
 // in bounded time and memory.
 func TestAttacks(t *testing.T) {
 	long(t)
+	t.Parallel()
 	list := append(append(dwarfAttacks(), frameAttacks()...), textAttacks(t)...)
 	list = append(list, attack{"an expression that loops", nil, []string{"eval --arch x86_64 --expr skip_-3", "dump expr --arch x86_64 --hex 2ffdff"}})
 	for i, a := range list {

@@ -24,6 +24,7 @@ var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```\n(?:\n```\n(.*?)```)?"
 // print that.
 func TestDocumentedCommands(t *testing.T) {
 	long(t)
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestDocumentedCommands(t *testing.T) {
 				continue // makeTryFolder
 			}
 			for _, line := range strings.Split(strings.TrimSpace(block[1]), "\n") {
-				if line == "go test ./..." {
+				if line == "go test -timeout 30m ./..." {
 					continue // this very run
 				}
 				commands++
