@@ -231,40 +231,21 @@ func (s *frameState) execute(l *line) {
 		second = l.operands[1]
 	}
 	dst, isDst := isWhole(first)
-	sp := &s.regs[rsp]
 	switch m := l.mnemonic; {
-	case m == "push":
-		v := value{}
-		if isDst {
-			v = s.regs[dst]
-		}
-		sp.off -= 8
-		if at, ok := sp.place(); ok {
-			s.store(at, 8, v)
-		}
-	case m == "pushf" || m == "pushfq":
-		sp.off -= 8
-		if at, ok := sp.place(); ok {
-			s.store(at, 8, value{})
-		}
+	case m == "push" && isDst:
+		s.push(s.regs[dst])
+	case m == "push" || m == "pushf" || m == "pushfq":
+		s.push(value{})
 	case m == "popf" || m == "popfq":
-		sp.off += 8
+		s.pop()
 	case m == "pop":
-		v := value{}
-		if at, ok := sp.place(); ok {
-			v = s.words[at]
-		}
-		sp.off += 8
+		v := s.pop()
 		if isDst {
 			s.regs[dst] = v
 		}
 	case m == "leave":
-		*sp = s.regs[rbp]
-		s.regs[rbp] = value{}
-		if at, ok := sp.place(); ok {
-			s.regs[rbp] = s.words[at]
-		}
-		sp.off += 8
+		s.regs[rsp] = s.regs[rbp]
+		s.regs[rbp] = s.pop()
 	case m == "call":
 		for _, r := range callerSaved {
 			s.regs[r] = value{}
@@ -288,7 +269,7 @@ func (s *frameState) execute(l *line) {
 			return
 		}
 		s.regs[dst].off += n
-	case m == "and" && isDst && dst == rsp && sp.of == rsp+1:
+	case m == "and" && isDst && dst == rsp && s.regs[rsp].of == rsp+1:
 		s.align()
 	case m == "xchg":
 		a, isA := registerIndex[first]
@@ -303,6 +284,25 @@ func (s *frameState) execute(l *line) {
 	default:
 		s.other(l)
 	}
+}
+
+// push stores a word below the stack pointer.
+func (s *frameState) push(v value) {
+	sp := &s.regs[rsp]
+	sp.off -= 8
+	if at, ok := sp.place(); ok {
+		s.store(at, 8, v)
+	}
+}
+
+// pop takes the word at the stack pointer.
+func (s *frameState) pop() (v value) {
+	sp := &s.regs[rsp]
+	if at, ok := sp.place(); ok {
+		v = s.words[at]
+	}
+	sp.off += 8
+	return v
 }
 
 // align takes that the stack pointer was aligned.
