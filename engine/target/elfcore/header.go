@@ -235,6 +235,11 @@ func (h *coreHeader) readPrograms(data []byte) (problems []string, err error) {
 	for i := range h.programs {
 		h.programs[i] = h.program(data[start+uint64(i)*stride:])
 	}
+	if stride == h.programSize() {
+		if said := h.unpadded(data); said != "" {
+			problems = append(problems, said)
+		}
+	}
 	return problems, nil
 }
 

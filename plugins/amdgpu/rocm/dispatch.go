@@ -57,6 +57,7 @@ func (q *queueReader) readDispatch(ctx context.Context, index uint32) (*sdk.Targ
 		Group:  [3]uint32{uint32(le.Uint16(b[4:])), uint32(le.Uint16(b[6:])), uint32(le.Uint16(b[8:]))},
 		Signal: le.Uint64(b[56:]),
 	}
+	q.privateSizes[d.ID] = uint64(le.Uint32(b[24:]))
 	descriptor := le.Uint64(b[32:])
 	if offset, err := q.reader.memory.uint64(ctx, descriptor+16); err == nil && descriptor != 0 {
 		d.Entry = descriptor + offset

@@ -48,7 +48,7 @@ func TestProblems(t *testing.T) {
 		{"a queue that never had waves", func(p *parts) { p.m.put(saveAt, make([]byte, saveSize)) }, "", 1},
 		{"a queue whose waves are over", func(p *parts) { p.m.put(saveAt, testArea(nil)) }, "", 1},
 		{"waves up to the end of the area", func(p *parts) { le.PutUint32(p.note[queueAt64+56:], saveSize-4096) }, "", 2},
-		{"waves past the end of the area", func(p *parts) { le.PutUint32(p.note[queueAt64+56:], saveSize-4097) }, "are not within its 0xfefff bytes", 1},
+		{"waves past the end of the area", func(p *parts) { le.PutUint32(p.note[queueAt64+56:], saveSize-4097) }, "by the note it has a save area of 0xfefff bytes, but the header at 0x710000000000 says that its waves end at offset 0xff000: its waves are read up to there", 2},
 		{"a control stack in the header", func(p *parts) {
 			b := p.m.parts[saveAt]
 			le.PutUint32(b[0:], 36)
@@ -60,7 +60,7 @@ func TestProblems(t *testing.T) {
 			le.PutUint32(b[0:], le.Uint32(b[0:])+2)
 			le.PutUint32(b[4:], le.Uint32(b[4:])-2)
 		}, "expected whole words", 1},
-		{"waves outside the area", func(p *parts) { le.PutUint32(p.m.parts[saveAt][8:], saveSize+4) }, "are not within its 0x100000 bytes", 1},
+		{"waves outside the area", func(p *parts) { le.PutUint32(p.m.parts[saveAt][8:], saveSize+4) }, "expected one to begin where the other ends", 1},
 		{"areas that do not meet", func(p *parts) { p.m.parts[saveAt][12] += 4 }, "expected one to begin where the other ends", 1},
 		{"a record too much", func(p *parts) { p.m.put(saveAt, testArea([]uint32{state, word, word}, record())) }, "word 4 of its control stack: a wave's record of 0x1280 bytes", 1},
 		{"a record too few", func(p *parts) { p.m.put(saveAt, testArea([]uint32{state, word}, record(), record())) }, "the records of its 1 waves begin at", 1},

@@ -64,6 +64,7 @@ type queueReader struct {
 	agentID string
 	id      string
 	spaces  []sdk.SpaceBase
+	areas   areas
 
 	hasIDs          bool
 	readID, writeID uint64
@@ -74,16 +75,19 @@ type queueReader struct {
 	xcc             uint32
 	packets         map[uint32]int // by index in the ring: of the dispatch in the answer
 
+	privateSizes map[string]uint64 // by dispatch: a lane's private memory
+
 	noDispatch, noGroup, noScratch, unread tally
+	byXCC, byRegister                      tally // private memory that was found in spite of the note or without amd_queue_t
 }
 
 // read reads the waves of the queue.
 func (q *queueReader) read(ctx context.Context) error {
 	q.readStructure(ctx)
 	problem := q.reader.problems.add
-	for q.xcc = range q.agent.xccs {
+	for q.xcc = range q.areas.count {
 		name := fmt.Sprintf("queue %s (%s), the save area of XCC %d at %#x", q.id, q.queue.describe(), q.xcc, q.areaAddress())
-		area, err := q.reader.memory.readSaveArea(ctx, q.areaAddress(), q.queue.saveSize)
+		area, err := q.reader.memory.readSaveArea(ctx, q.areaAddress(), q.areas.size)
 		if err == nil {
 			err = q.readWaves(ctx, name, area)
 		}
@@ -102,6 +106,8 @@ func (q *queueReader) read(ctx context.Context) error {
 		{&q.noDispatch, "the dispatch of %s is not known"},
 		{&q.noGroup, "the first of the group of %s is missing, and with it the group's local memory"},
 		{&q.noScratch, "the private memory of %s is left out"},
+		{&q.byXCC, "the private memory of %s is found by FLAT_SCRATCH"},
+		{&q.byRegister, "the private memory of %s is that at FLAT_SCRATCH, of the size in the packets of their dispatches"},
 	} {
 		if t.tally.count > 0 {
 			problem("queue %s (%s): %s: %v", q.id, q.queue.describe(), fmt.Sprintf(t.what, waves(t.tally.count)), t.tally.first)
@@ -111,7 +117,7 @@ func (q *queueReader) read(ctx context.Context) error {
 }
 
 func (q *queueReader) areaAddress() uint64 {
-	return q.queue.saveAt + uint64(q.xcc)*uint64(q.queue.saveSize)
+	return q.queue.saveAt + uint64(q.xcc)*q.areas.size
 }
 
 // readWaves adds a thread for each wave of a save area.
@@ -149,7 +155,7 @@ func (q *queueReader) readStructure(ctx context.Context) {
 	}
 	if err != nil {
 		q.reader.problems.add("queue %s (%s): the runtime's structure of it, amd_queue_t, could not be read: "+
-			"its dispatches and the private memory of its waves are not known: %v", q.id, q.queue.describe(), err)
+			"which of its dispatches are over, and how its private memory is divided, is not known: %v", q.id, q.queue.describe(), err)
 		return
 	}
 	le := binary.LittleEndian
@@ -158,17 +164,18 @@ func (q *queueReader) readStructure(ctx context.Context) {
 	q.scratch, q.scratchSize = le.Uint64(b[scratchLocationAt:]), le.Uint64(b[scratchSizeAt:])
 }
 
-// scratchOf is where a wave's private memory is, by the word of the control stack.
-func (q *queueReader) scratchOf(word uint32) (address, size uint64, err error) {
+// scratchOf is where a wave's private memory is, by the word of the control stack and the
+// number of shader engines of an XCC.
+func (q *queueReader) scratchOf(word, engines uint32) (address, size uint64, err error) {
 	f := q.agent.family
-	inAll, engines := uint64(q.tmpring&0xfff), uint64(q.agent.engines)
+	inAll, perXCC := uint64(q.tmpring&0xfff), uint64(q.tmpring&0xfff)*uint64(engines)
 	size = uint64(f.scratch.size.of(q.tmpring)) * f.scratch.unit
-	perEngine, perXCC := inAll, inAll*engines
+	perEngine := inAll
 	if !f.scratch.isPerEngine {
-		if engines == 0 || inAll%engines != 0 {
+		if engines == 0 || inAll%uint64(engines) != 0 {
 			return 0, 0, fmt.Errorf("memory for %d waves is not divided evenly among %d shader engines", inAll, engines)
 		}
-		perEngine, perXCC = inAll/engines, inAll
+		perEngine, perXCC = inAll/uint64(engines), inAll
 	}
 	perXCC *= size
 	if q.reader.version < 11 {
@@ -216,7 +223,14 @@ func (r *reader) readQueues(ctx context.Context) error {
 		}
 		a := &r.note.agents[at]
 		r.answer.Queues = append(r.answer.Queues, sdk.TargetQueue{ID: id, Agent: strconv.Itoa(at + 1), Kind: q.describe()})
-		if why := r.unreadable(i, a); why != "" {
+		var areas areas
+		if q.kind == computeAQL && a.family != nil {
+			var said string
+			if areas, said = r.areasOf(ctx, q, a); said != "" {
+				r.problems.add("queue %s (%s): %s", id, q.describe(), said)
+			}
+		}
+		if why := r.unreadable(i, a, areas); why != "" {
 			r.problems.add("queue %s (%s): %s: its waves are left out", id, q.describe(), why)
 			continue
 		}
@@ -224,7 +238,8 @@ func (r *reader) readQueues(ctx context.Context) error {
 			continue
 		}
 		reader := &queueReader{
-			reader: r, agent: a, queue: q, agentID: strconv.Itoa(at + 1), id: id, spaces: r.spacesOf(a), packets: map[uint32]int{},
+			reader: r, agent: a, queue: q, agentID: strconv.Itoa(at + 1), id: id, spaces: r.spacesOf(a), areas: areas,
+			packets: map[uint32]int{}, privateSizes: map[string]uint64{},
 		}
 		if err := reader.read(ctx); err != nil {
 			return err
@@ -235,9 +250,9 @@ func (r *reader) readQueues(ctx context.Context) error {
 
 // unreadable is why a queue's waves cannot be read; "" where they can, or where
 // that was said of its agent, or it has none.
-func (r *reader) unreadable(i int, a *agent) string {
+func (r *reader) unreadable(i int, a *agent, areas areas) string {
 	q := &r.note.queues[i]
-	area := uint64(q.saveSize) * uint64(max(a.xccs, 1))
+	size := areas.size * uint64(areas.count)
 	switch {
 	case q.kind == 0:
 		return "it is no queue of AQL packets, of which nothing is known"
@@ -247,17 +262,17 @@ func (r *reader) unreadable(i int, a *agent) string {
 		return ""
 	case q.isInvalid:
 		return "the driver says that it is not valid"
-	case a.xccs == 0 || a.xccs > maxXCCs:
-		return fmt.Sprintf("its agent has %d XCCs, expected 1 to %d", a.xccs, maxXCCs)
-	case area > math.MaxUint64-q.saveAt:
-		return fmt.Sprintf("its save areas of %#x bytes at %#x pass the end of the address space", area, q.saveAt)
+	case areas.count == 0 || areas.count > maxXCCs:
+		return fmt.Sprintf("its agent has %d XCCs, expected 1 to %d", areas.count, maxXCCs)
+	case size > math.MaxUint64-q.saveAt:
+		return fmt.Sprintf("its save areas of %#x bytes at %#x pass the end of the address space", size, q.saveAt)
 	}
 	for j := range r.areas {
-		if o := r.areas[j]; q.saveAt < o.end && o.start < q.saveAt+area {
-			return fmt.Sprintf("its save areas of %#x bytes at %#x overlap those of queue %d", area, q.saveAt, o.queue)
+		if o := r.areas[j]; q.saveAt < o.end && o.start < q.saveAt+size {
+			return fmt.Sprintf("its save areas of %#x bytes at %#x overlap those of queue %d", size, q.saveAt, o.queue)
 		}
 	}
-	r.areas = append(r.areas, areaRange{q.saveAt, q.saveAt + area, i + 1})
+	r.areas = append(r.areas, areaRange{q.saveAt, q.saveAt + size, i + 1})
 	return ""
 }
 

@@ -30,32 +30,30 @@ type saveArea struct {
 
 // readSaveArea reads the header and the control stack. A queue that had no waves
 // has neither.
-func (m *memory) readSaveArea(ctx context.Context, address uint64, size uint32) (*saveArea, error) {
-	if uint64(size) > math.MaxUint64-address {
+func (m *memory) readSaveArea(ctx context.Context, address, size uint64) (*saveArea, error) {
+	if size > math.MaxUint64-address {
 		return nil, fmt.Errorf("its %#x bytes pass the end of the address space", size)
 	}
-	var b [saveHeaderSize]byte
-	if err := m.read(ctx, address, b[:]); err != nil {
+	h, err := m.readSaveHeader(ctx, address)
+	if err != nil {
 		return nil, err
 	}
-	word := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32(b[at:])) }
-	stack, stackSize, waves, wavesSize := word(0), word(4), word(8), word(12)
-	if stackSize == 0 && wavesSize == 0 {
+	if h.isEmpty() {
 		return &saveArea{address: address}, nil
 	}
+	err = h.check()
 	switch {
-	case stack < saveHeaderSize || waves > uint64(size) || stack+stackSize > waves:
-		return nil, fmt.Errorf("its control stack of %#x bytes at offset %#x and its waves' end at %#x are not within its %#x bytes",
-			stackSize, stack, waves, size)
-	case wavesSize > waves || stack+stackSize != waves-wavesSize:
-		return nil, fmt.Errorf("its control stack ends at offset %#x and %#x bytes of waves at %#x, expected one to begin where the other ends",
-			stack+stackSize, wavesSize, waves)
-	case stackSize%dword != 0 || stackSize > uint64(maxControlStack-m.stacks):
-		return nil, fmt.Errorf("its control stack has %#x bytes, expected whole words and, with those before, at most %#x", stackSize, maxControlStack)
+	case err != nil:
+		return nil, err
+	case h.waves > size:
+		return nil, fmt.Errorf("its waves end at offset %#x, which is not within its %#x bytes", h.waves, size)
+	case h.stackSize%dword != 0 || h.stackSize > uint64(maxControlStack-m.stacks):
+		return nil, fmt.Errorf("its control stack has %#x bytes, expected whole words and, with those before, at most %#x", h.stackSize, maxControlStack)
 	}
-	m.stacks += int(stackSize)
-	a := &saveArea{address: address, stack: address + stack, waves: address + stack + stackSize, end: address + waves}
-	a.controlStackContents = make([]byte, stackSize)
+	m.stacks += int(h.stackSize)
+	waves := address + h.stack + h.stackSize
+	a := &saveArea{address: address, stack: address + h.stack, waves: waves, end: waves + h.wavesSize}
+	a.controlStackContents = make([]byte, h.stackSize)
 	if err := m.readParts(ctx, a.stack, a.controlStackContents); err != nil {
 		return nil, fmt.Errorf("its control stack: %w", err)
 	}

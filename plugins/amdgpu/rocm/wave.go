@@ -250,22 +250,55 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 	} else if !r.hasGroup {
 		q.noGroup.addf("%s, whose record is at %#x", t.ID, r.vectors)
 	}
-	f := q.agent.family
-	if f.hasScratch.of(r.word) == 0 || !q.hasScratch {
+	if q.agent.family.hasScratch.of(r.word) == 0 {
 		return
 	}
-	address, size, err := q.scratchOf(r.word)
-	if err == nil && size > 0 && f.scratch.isArchitected {
-		if base := f.flatScratch(r, s, head); base != address {
-			err = fmt.Errorf("it should be at %#x, but FLAT_SCRATCH of %s is %#x", address, t.ID, base)
-		}
-	}
+	address, size, err := q.private(t, r, s, head)
 	switch {
 	case err != nil:
 		q.noScratch.add(err)
 	case size > 0:
 		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.PrivateWave, Size: size, Address: address})
 	}
+}
+
+// private is where the wave's private memory is. Where the hardware says where it begins,
+// that decides.
+func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []byte) (address, size uint64, err error) {
+	f := q.agent.family
+	if !f.scratch.isArchitected {
+		if !q.hasScratch {
+			return 0, 0, nil // said once for the queue
+		}
+		return q.scratchOf(r.word, q.agent.engines)
+	}
+	base := f.flatScratch(r, s, head)
+	if !q.hasScratch {
+		size = q.privateSizes[t.Wave.Dispatch] * uint64(r.lanes)
+		size = (size + f.scratch.unit - 1) / f.scratch.unit * f.scratch.unit
+		if size > 0 && base != 0 && base <= math.MaxUint64>>1 {
+			q.byRegister.addf("amd_queue_t could not be read, and FLAT_SCRATCH of %s is %#x", t.ID, base)
+			return base, size, nil
+		}
+		return 0, 0, nil
+	}
+	address, size, err = q.scratchOf(r.word, q.agent.engines)
+	if err == nil && (size == 0 || base == address) {
+		return address, size, nil
+	}
+	// The runtime library of June and July 2026 noted the shader arrays of all XCCs.
+	if n := q.areas.count; n > 1 && q.agent.engines%n == 0 {
+		a, size, wrong := q.scratchOf(r.word, q.agent.engines/n)
+		if wrong == nil && a == base {
+			q.byXCC.addf("the note gives each XCC %d shader engines, but FLAT_SCRATCH of %s is right for %d, as if the note counted those of all %d XCCs",
+				q.agent.engines, t.ID, q.agent.engines/n, n)
+			return a, size, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("it should be at %#x, but FLAT_SCRATCH of %s is %#x", address, t.ID, base)
+	}
+	return 0, 0, err
 }
 
 // flatScratch is where the hardware says that the wave's private memory begins.
