@@ -4,6 +4,8 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
@@ -38,20 +40,21 @@ type IRFile struct {
 // that of the mapping.
 func (f *IRFile) Close() error { return f.mapping.Close() }
 
-// OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR. The
+// OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR, or FILE#NAME, what
+// has that name inside a file. The
 // error of any other file wraps ErrNotIR. What reads the file afterwards runs
 // inside object.Guard.
 func OpenIR(path string) (*IRFile, error) {
-	m, err := object.Map(path)
+	m, data, err := mapIR(path)
 	if err != nil {
 		return nil, err
 	}
 	f := &IRFile{mapping: m}
 	err = object.Guard(func() error {
 		for _, format := range irFormats {
-			if format.is(path, m.Data()) {
+			if format.is(path, data) {
 				var err error
-				f.IR, err = format.read(path, m.Data())
+				f.IR, err = format.read(path, data)
 				return err
 			}
 		}
@@ -61,6 +64,18 @@ func OpenIR(path string) (*IRFile, error) {
 		return nil, errors.Join(err, m.Close())
 	}
 	return f, nil
+}
+
+// mapIR maps a file, or that of FILE#NAME where there is none of that name.
+func mapIR(path string) (m *object.Mapping, data []byte, err error) {
+	m, err = object.Map(path)
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "#") {
+		return object.MapNested(path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, m.Data(), nil
 }
 
 // A pathError is an error of a file.

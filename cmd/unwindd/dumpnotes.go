@@ -55,7 +55,11 @@ func (g *globals) dumpNotes(path string) error {
 		}
 		defer m.Close()
 		nested, ok := object.NestedIn(path, m.Data(), bundledFormats{})
-		if n.Container = ok && !object.IsBundle(m.Data()); n.Container {
+		if !object.IsBundle(m.Data()) {
+			n.Form = "container"
+			if object.IsArchive(m.Data()) {
+				n.Form = "archive"
+			}
 			ok = false // a file without code objects inside is none
 			for _, nestedErr := range nested {
 				if nestedErr != nil {
@@ -73,7 +77,7 @@ func (g *globals) dumpNotes(path string) error {
 		return err
 	} else {
 		defer o.Close()
-		n.Object, n.Nested = o, o.Nested()
+		n.Object, n.Nested = o, o.Nested(bundledFormats{})
 		if err := g.describeNotes(n); err != nil {
 			return err
 		}

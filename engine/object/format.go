@@ -87,12 +87,29 @@ func newForeign(name string, data []byte) *Object {
 }
 
 // NestedIn yields the code objects inside a file that is no ELF file: an offload
-// bundle, or one of the formats, which may be nil. The name is used in messages
-// only. It is false where the file is neither.
+// bundle, an archive, or one of the formats, which may be nil. The name is that of the file,
+// beside which the members of a thin archive are. It is false where the file is none of
+// these.
 func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
-	if IsBundle(data) {
+	return nestedIn(name, data, formats, filepath.Dir(name))
+}
+
+func nestedIn(name string, data []byte, formats Formats, dir string) (iter.Seq2[Nested, error], bool) {
+	switch {
+	case IsBundle(data):
 		return BundleEntries(name, data), true
+	case IsArchive(data):
+		return func(yield func(Nested, error) bool) {
+			w := newBundleWalk(name, uint64(len(data)), yield)
+			w.formats = formats
+			w.archive(data, dir)
+		}, true
 	}
+	return formatEntries(name, data, formats)
+}
+
+// formatEntries yields the code objects inside a file of one of the formats.
+func formatEntries(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
 	if is, err := recognised(data, formats); !is || err != nil || isELF(data) || isPE(data) {
 		return nil, false
 	}
@@ -111,7 +128,7 @@ func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, erro
 			return
 		}
 		for i, r := range list {
-			n := Nested{Index: i, Name: r.Name, Offset: r.Offset}
+			n := Nested{Index: i, Name: r.Name, Form: "container", Offset: r.Offset}
 			var err error
 			var ok bool
 			switch n.Data, ok = slice(data, r.Offset, r.Size); {

@@ -41,7 +41,7 @@ func TestFormatsMakeObjectsOfFilesThatAreNoELFFiles(t *testing.T) {
 	if n, err := o.ReadAddress(make([]byte, 1), 0); n != 0 || !errors.Is(err, ErrNoAddress) {
 		t.Error(n, err)
 	}
-	for n, err := range o.Nested() {
+	for n, err := range o.Nested(nil) {
 		t.Error(n, err)
 	}
 	for n, err := range o.AllNotes() {

@@ -4,12 +4,14 @@ package object
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/md5"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,16 +20,23 @@ import (
 )
 
 // A Nested is a code object inside another file: an entry of an offload bundle
-// (Clang Offload Bundler, "Bundled Binary File Layout"), or what one of Formats
-// lists. A bundle is a file of its own, or is embedded in a host's executable or
-// object file.
+// (Clang Offload Bundler, "Bundled Binary File Layout"), an image of an offload
+// binary, a member of an archive, or what one of Formats lists. Bundles and offload
+// binaries are files of their own, or are embedded in a host's executable or object
+// file.
 type Nested struct {
 	Index int // in the file's list of them
+	// Form is in what it is: "offload bundle", "offload binary", "archive", "container" or
+	// "section".
+	Form string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
 	Name    string
+	Image   string // "" for a code object; else "bitcode", "spirv" and the like, or "metadata" without bytes
+	Member  string // of the archive that it is in
+	File    string // of a member of a thin archive, which is a file of its own
 	Section string // of the host file that holds the bundle; "" in a bundle file
-	Bundle  uint64 // offset of the bundle in the file
+	Bundle  uint64 // offset of the bundle, or of what the Form says, in the file
 	Packing string // how the bundle is compressed: "", "zlib" or "zstd"
 	// Offset is where Data is: in the file, or in the unpacked bundle where there
 	// is a Packing.
@@ -51,55 +60,138 @@ const (
 // ErrNoNested says that a path leads to no code object inside a file.
 var ErrNoNested = errors.New("no such code object in the file")
 
-// IsBundle says whether the bytes of a file begin as an offload bundle does.
+// IsBundle says whether the bytes of a file begin as an offload bundle or an offload
+// binary does.
 func IsBundle(data []byte) (is bool) {
 	err := Guard(func() error {
-		is = bytes.HasPrefix(data, []byte(bundleMagic)) || bytes.HasPrefix(data, []byte(packedMagic))
+		is = isBundleMagic(data) || bytes.HasPrefix(data, []byte(offloadMagic))
 		return nil
 	})
 	return is && err == nil
 }
 
-// BundleEntries yields the code objects of a bundle file, which may be several
-// bundles one after the other. The name is used in messages only. After an error
-// the next bundle follows.
+func isBundleMagic(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(bundleMagic)) || bytes.HasPrefix(data, []byte(packedMagic))
+}
+
+// BundleEntries yields the code objects of a bundle file or a file of offload binaries,
+// which may be several one after the other. The name is used in messages only. After an
+// error the next one follows.
 func BundleEntries(name string, data []byte) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(name, uint64(len(data)), yield)
+		isOffload := false
+		_ = Guard(func() error { isOffload = bytes.HasPrefix(data, []byte(offloadMagic)); return nil })
+		if isOffload {
+			w.offload(data, 0, "")
+			return
+		}
 		w.all(data, 0, "")
 	}
 }
 
-// Nested yields the code objects inside the object: those of the offload
-// bundles in .hip_fatbin, and those that an unlinked object has in sections of
-// their own. After an error the next bundle follows.
-func (o *Object) Nested() iter.Seq2[Nested, error] {
+// Nested yields the code objects inside the object: those of the offload bundles
+// and offload binaries in its sections, those that an unlinked object has in sections
+// of their own, and those of a program of Intel's OpenCL, whose debug information is
+// one of the formats, which may be nil. A section that has others which are not read is
+// an error. After an error the next one follows.
+func (o *Object) Nested(formats Formats) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(o.name, uint64(len(o.data)), yield)
-		for _, s := range o.sections {
-			name, own := strings.CutPrefix(s.Name, bundleMagic)
-			if !own && s.Name != ".hip_fatbin" && !strings.HasPrefix(s.Name, ".hip_fatbin.") {
-				continue
-			}
-			b, err := s.raw()
-			switch {
-			case errors.Is(err, ErrNoData):
-				continue // a separate debug file
-			case err != nil:
-				err = fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)
-				if !yield(Nested{}, err) {
-					return
-				}
-				continue
-			case own:
-				w.emit(Nested{Name: name, Section: s.Name, Bundle: s.Offset, Offset: s.Offset, Data: b})
-			default:
-				w.all(b, s.Offset, s.Name)
-			}
-			if w.stopped {
-				return
-			}
+		w.formats = formats
+		w.sections(o)
+	}
+}
+
+// A deviceSection says how a section with code of accelerators is read, by its name.
+type deviceSection struct {
+	name     string
+	isPrefix bool // of the name
+	unread   string
+	read     func(w *bundleWalk, data []byte, s *Section)
+}
+
+// deviceSections are the sections that compilers put code of accelerators into. The names of
+// sections of PE files have eight bytes.
+var deviceSections = []deviceSection{
+	{name: bundleMagic, isPrefix: true, read: (*bundleWalk).own},
+	{name: ".hip_fatbin", read: (*bundleWalk).bundles},
+	{name: ".hip_fatbin.", isPrefix: true, read: (*bundleWalk).bundles},
+	{name: ".hip_fat", read: (*bundleWalk).bundles},
+	{name: ".llvm.offloading", isPrefix: true, read: (*bundleWalk).offloads},
+	{name: ".llvm.of", read: (*bundleWalk).offloads},
+	{name: "Intel(R) OpenCL Device Debug", read: (*bundleWalk).format},
+	{name: "SPIRV Object", read: (*bundleWalk).spirv},
+	{name: "Intel(R) OpenCL Device Binary", unread: "the machine code of Intel's kernels in patch tokens"},
+	{name: "Intel(R) OpenCL LLVM Object", unread: "bitcode of Intel's kernels"},
+	{name: "Intel(R) OpenCL LLVM Archive", unread: "bitcode of Intel's kernels"},
+	{name: ".nv_fatbin", unread: "a fat binary of NVIDIA's, which cuobjdump reads"},
+	{name: "__nv_relfatbin", unread: "a fat binary of NVIDIA's, which cuobjdump reads"},
+	{name: ".gnu.offload_lto_.opts", unread: "GCC's intermediate code for accelerators"},
+}
+
+// deviceSectionOf is how a section is read; nil where it has no code of accelerators.
+func deviceSectionOf(s *Section) *deviceSection {
+	for i := range deviceSections {
+		d := &deviceSections[i]
+		if s.Name == d.name || d.isPrefix && strings.HasPrefix(s.Name, d.name) || s.Type == offloadType && d.name == ".llvm.offloading" {
+			return d
 		}
+	}
+	return nil
+}
+
+// sections yields what is in the sections of an object.
+func (w *bundleWalk) sections(o *Object) {
+	for _, s := range o.sections {
+		d := deviceSectionOf(s)
+		if d == nil || w.stopped {
+			continue
+		}
+		b, err := s.raw()
+		switch {
+		case errors.Is(err, ErrNoData):
+			continue // a separate debug file
+		case err == nil && d.read == nil:
+			err = fmt.Errorf("%d bytes at offset %#x, %s, are not read", len(b), s.Offset, d.unread)
+		case err == nil:
+			d.read(w, b, s)
+		}
+		if err != nil {
+			w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err))
+		}
+	}
+}
+
+func (w *bundleWalk) own(data []byte, s *Section) {
+	offset := w.base + s.Offset
+	w.emit(Nested{Name: strings.TrimPrefix(s.Name, bundleMagic), Form: "offload bundle", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+}
+
+func (w *bundleWalk) bundles(data []byte, s *Section) { w.all(data, w.base+s.Offset, s.Name) }
+
+func (w *bundleWalk) offloads(data []byte, s *Section) { w.offload(data, w.base+s.Offset, s.Name) }
+
+func (w *bundleWalk) spirv(data []byte, s *Section) {
+	offset := w.base + s.Offset
+	w.emit(Nested{Name: "spirv", Image: "spirv", Form: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
+}
+
+// format yields what one of the formats has in a section.
+func (w *bundleWalk) format(data []byte, s *Section) {
+	offset := w.base + s.Offset
+	list, isFormat := formatEntries(w.name, data, w.formats)
+	if !isFormat {
+		w.failIn("debug information of kernels", offset, s.Name, errors.New("no format that is known here"))
+		return
+	}
+	for n, err := range list {
+		if err != nil {
+			w.failIn("debug information of kernels", offset, s.Name, err)
+			continue
+		}
+		n.Section, n.Bundle, n.Offset = s.Name, offset, offset+n.Offset
+		w.emit(n)
 	}
 }
 
@@ -112,10 +204,18 @@ type bundleWalk struct {
 	// left is how many bytes may still be unpacked. Bundles for many processors
 	// are alike, and shrink to a fiftieth.
 	left uint64
+	// inner is how many bytes of images may still be looked into.
+	inner   uint64
+	formats Formats // nil: there are none
+	packing string  // of the offload binary that the bundles are in
+	// What is read is a member of an archive, whose bytes begin at base of the file, or are
+	// those of a file.
+	member, file string
+	base         uint64
 }
 
 func newBundleWalk(name string, size uint64, yield func(Nested, error) bool) *bundleWalk {
-	return &bundleWalk{name: name, yield: yield, left: min(unpackedFloor+unpackedRatio*size, maxUnpacked)}
+	return &bundleWalk{name: name, yield: yield, inner: 2 * size, left: min(unpackedFloor+unpackedRatio*size, maxUnpacked)}
 }
 
 func (w *bundleWalk) emit(n Nested) {
@@ -127,17 +227,54 @@ func (w *bundleWalk) emit(n Nested) {
 		w.yield(Nested{}, fmt.Errorf("%s: offset %#x: more than %d nested code objects", w.name, n.Bundle, maxNested))
 		return
 	}
-	n.Index = w.count
+	n.Index, n.Member, n.File, n.Packing = w.count, w.member, w.file, cmp.Or(n.Packing, w.packing)
+	if n.Image == "" && len(n.Data) > 0 {
+		n.Image = imageOf(n.Data)
+	}
+	if w.file != "" { // which is mapped only now
+		if uint64(len(n.Data)) > w.left {
+			w.failIn("code object", n.Offset, n.Section, ErrTooLarge)
+			return
+		}
+		w.left -= uint64(len(n.Data))
+		if err := Guard(func() error { n.Data = bytes.Clone(n.Data); return nil }); err != nil {
+			w.failIn("code object", n.Offset, n.Section, err)
+			return
+		}
+	}
 	w.count++
 	w.stopped = !w.yield(n, nil)
 }
 
 func (w *bundleWalk) fail(offset uint64, section string, err error) {
+	w.failIn("offload bundle", offset, section, err)
+}
+
+// failIn yields an error of something in the file.
+func (w *bundleWalk) failIn(what string, offset uint64, section string, err error) {
 	where := w.name
+	if w.member != "" {
+		where += "(" + w.member + ")"
+	}
 	if section != "" {
 		where += ": section " + section
 	}
-	w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: offload bundle at offset %#x: %w", where, offset, err))
+	w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: %s at offset %#x: %w", where, what, offset, err))
+}
+
+// imageOf is what an image is that is no code object, by its first bytes.
+func imageOf(data []byte) (what string) {
+	_ = Guard(func() error {
+		for _, m := range []struct{ magic, what string }{
+			{"BC\xc0\xde", "bitcode"}, {"\xde\xc0\x17\x0b", "bitcode"}, {"\x03\x02\x23\x07", "spirv"}, {"\x50\xed\x55\xba", "fatbinary"},
+		} {
+			if bytes.HasPrefix(data, []byte(m.magic)) {
+				what = m.what
+			}
+		}
+		return nil
+	})
+	return what
 }
 
 // all yields the entries of the bundles in data, which is at an offset of the
@@ -166,7 +303,7 @@ func (w *bundleWalk) all(data []byte, offset uint64, section string) {
 		}
 		at += max(b.size, uint64(len(packedMagic)))
 		for _, e := range b.entries {
-			n := Nested{Name: e.name, Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
+			n := Nested{Name: e.name, Form: "offload bundle", Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
 			if b.packing == "" {
 				n.Offset += offset + start
 			}
@@ -393,7 +530,7 @@ func OpenNested(path string, formats Formats) (*Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if list, ok := NestedIn(path, m.data, formats); ok {
+		if list, ok := nestedIn(path, m.data, formats, folderOf(m)); ok {
 			return nil, errors.Join(notItself(path, m.data, list), m.Close())
 		}
 		return openMapping(m)
@@ -404,12 +541,22 @@ func OpenNested(path string, formats Formats) (*Object, error) {
 	return openEntry(m, path, name, formats)
 }
 
+// folderOf is the folder of a file where other files of this machine may be opened by what is
+// in it; "" where it is not what the user named.
+func folderOf(m *Mapping) string {
+	if m.isElsewhere {
+		return ""
+	}
+	return filepath.Dir(m.path)
+}
+
 // notItself is the error of a file that is no code object, but may hold some.
 func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
 	what := "a file that holds code objects"
-	if IsBundle(data) {
+	switch {
+	case IsBundle(data):
 		what = "an offload bundle"
-	} else {
+	default:
 		found := false
 		for _, err := range list {
 			if err != nil {
@@ -418,7 +565,10 @@ func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
 			found = true
 			break
 		}
-		if !found {
+		switch isArchive := IsArchive(data); {
+		case !found && isArchive:
+			return fmt.Errorf("%s: %w, but an archive without code of accelerators", path, ErrNotELF)
+		case !found:
 			return fmt.Errorf("%s: %w", path, ErrNotELF)
 		}
 	}
@@ -437,7 +587,7 @@ func cutNested(path string) (file, name string, ok bool) {
 // openEntry makes an object of the entry of a file that a name means. It keeps
 // the mapping, and closes it on error.
 func openEntry(m *Mapping, path, name string, formats Formats) (*Object, error) {
-	o, err := findEntry(m.path, m.data, path, name, formats)
+	o, err := findEntry(m.path, m.data, path, name, formats, folderOf(m))
 	if err != nil {
 		_ = m.Close()
 		return nil, err
@@ -453,19 +603,69 @@ func NewNestedWith(path string, data []byte, formats Formats) (*Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: expected FILE#NAME", path, ErrNoNested)
 	}
-	return findEntry(file, data, path, name, formats)
+	return findEntry(file, data, path, name, formats, "")
 }
 
 // findEntry makes an object of the entry of a file that a name means. It may be
-// of one of the formats itself.
-func findEntry(file string, data []byte, path, name string, formats Formats) (*Object, error) {
-	list, ok := NestedIn(file, data, formats)
+// of one of the formats itself. dir is the folder of a thin archive's members; "" where these
+// are not opened.
+func findEntry(file string, data []byte, path, name string, formats Formats, dir string) (*Object, error) {
+	found, err := oneEntry(file, data, path, name, formats, dir)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found.Image != "":
+		return nil, fmt.Errorf("%s: %w, but %s", path, ErrNotELF, found.Image)
+	case found.Packing == "" && found.File == "":
+		return NewWith(path, found.Data, formats)
+	}
+	// The other code objects of what was unpacked are not kept.
+	o, err := NewWith(path, bytes.Clone(found.Data), formats)
+	if err == nil {
+		o.made.Add(int64(len(found.Data)))
+	}
+	return o, err
+}
+
+// MapNested maps the file of FILE#NAME, and gives the bytes of what the name means in it, which
+// need not be a code object. Its formats are none. The caller closes the mapping.
+func MapNested(path string) (m *Mapping, data []byte, err error) {
+	file, name, ok := cutNested(path)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: %w: expected FILE#NAME", path, ErrNoNested)
+	}
+	if m, err = mapPath(file, true); err != nil {
+		return nil, nil, err
+	}
+	found, err := oneEntry(file, m.data, path, name, nil, folderOf(m))
+	if err != nil {
+		return nil, nil, errors.Join(err, m.Close())
+	}
+	return m, found.Data, nil
+}
+
+// isNamed says whether a name means the entry: its ID or the end of one behind a dash, and
+// before it the member of the archive, or that alone.
+func (n *Nested) isNamed(name string) bool {
+	if n.Member != "" {
+		if name == n.Member && n.Name == n.Member {
+			return true
+		}
+		name = strings.TrimPrefix(name, n.Member+":")
+	}
+	return n.Name == name || n.Name != "" && strings.HasSuffix(n.Name, "-"+name) && len(n.Data) > 0
+}
+
+// oneEntry is the entry of a file that a name means.
+func oneEntry(file string, data []byte, path, name string, formats Formats, dir string) (one Nested, err error) {
+	list, ok := nestedIn(file, data, formats, dir)
 	if !ok {
 		host, err := New(file, data)
 		if err != nil {
-			return nil, err
+			return one, err
 		}
-		list = host.Nested()
+		list = host.Nested(formats)
 	}
 	index, err := strconv.Atoi(name)
 	byIndex := err == nil
@@ -476,34 +676,30 @@ func findEntry(file string, data []byte, path, name string, formats Formats) (*O
 		case err != nil:
 			problems = append(problems, err)
 		case byIndex && n.Index != index:
-		case !byIndex && n.Name != name && (n.Name == "" || !strings.HasSuffix(n.Name, "-"+name) || len(n.Data) == 0):
+		case !byIndex && !n.isNamed(name):
 		default:
 			found = append(found, n)
 		}
 	}
 	switch {
 	case len(found) == 0:
-		return nil, errors.Join(append([]error{fmt.Errorf("%s: %w", path, ErrNoNested)}, problems...)...)
+		return one, errors.Join(append([]error{fmt.Errorf("%s: %w", path, ErrNoNested)}, problems...)...)
 	case len(found) > 1:
 		text := &strings.Builder{}
 		for i, n := range found[:min(len(found), 8)] {
 			if i > 0 {
 				text.WriteString(", ")
 			}
+			if n.Member != "" && n.Member != n.Name {
+				n.Name = n.Member + ":" + n.Name
+			}
 			fmt.Fprintf(text, "%d (%s)", n.Index, n.Name)
 		}
-		return nil, fmt.Errorf("%s: %d code objects have that name; name one by its index: %s", path, len(found), text)
+		return one, fmt.Errorf("%s: %d code objects have that name; name one by its index: %s", path, len(found), text)
+	case len(found[0].Data) == 0 && found[0].Form == "offload binary":
+		return one, fmt.Errorf("%s: %s has no bytes", path, found[0].Name)
 	case len(found[0].Data) == 0:
-		return nil, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)
+		return one, fmt.Errorf("%s: %s has no bytes: it stands for the host's own code", path, found[0].Name)
 	}
-	code := found[0].Data
-	if found[0].Packing == "" {
-		return NewWith(path, code, formats)
-	}
-	// The other code objects of what was unpacked are not kept.
-	o, err := NewWith(path, bytes.Clone(code), formats)
-	if err == nil {
-		o.made.Add(int64(len(code)))
-	}
-	return o, err
+	return found[0], nil
 }

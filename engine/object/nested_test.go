@@ -362,7 +362,7 @@ func TestFatBinariesAsLLVMListsThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for n, err := range o.Nested() {
+		for n, err := range o.Nested(nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -402,7 +402,7 @@ func FuzzBundles(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for e, err := range o.Nested() {
+		for e, err := range o.Nested(nil) {
 			if err == nil && e.Section == ".hip_fatbin" {
 				n--
 			}

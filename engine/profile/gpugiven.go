@@ -64,10 +64,10 @@ func (g *givenObjects) open(name string) error {
 				g.list = append(g.list, givenObject{Object: o, file: name})
 				return nil
 			}
-			nested = o.Nested()
+			nested = o.Nested(formats)
 		}
 		for n, err := range nested {
-			if err == nil && len(n.Data) > 0 {
+			if err == nil && len(n.Data) > 0 && n.Image == "" {
 				err = g.add(store, name, &n)
 			}
 			failed = errors.Join(failed, err)

@@ -20,11 +20,11 @@ import (
 // inside it.
 type Notes struct {
 	File   string
-	Object *object.Object // nil for an offload bundle and for a container
+	Object *object.Object // nil where Form says what the file is
 	Nested iter.Seq2[object.Nested, error]
-	// Container says that the file is a container of an architecture's own: its
-	// code objects are not entries of offload bundles.
-	Container bool
+	// Form is "archive", or "container" for one of an architecture's own; "" for an ELF
+	// file and for offload bundles and binaries.
+	Form      string
 	Arch      string // of the object; "" where nothing describes it
 	Processor string // of the object, as far as its ELF flags say
 	// Decode gives the contents of a note that an architecture owns: a Tree or
@@ -69,11 +69,16 @@ type jsonNested struct {
 	Kind      string `json:"kind,omitempty"`
 	Triple    string `json:"triple,omitempty"`
 	Processor string `json:"processor,omitempty"`
+	Image     string `json:"image,omitempty"`
+	Member    string `json:"member,omitempty"`
+	File      string `json:"file,omitempty"`
 	Section   string `json:"section,omitempty"`
 	Bundle    string `json:"bundle,omitempty"`
 	Packing   string `json:"packing,omitempty"`
 	Offset    string `json:"offset"`
 	Size      int    `json:"size"`
+
+	form string // of object.Nested
 }
 
 // WriteJSON writes the notes as one JSON value.
@@ -96,8 +101,8 @@ func (n *Notes) WriteJSON(w io.Writer) error {
 	if o := n.Object; o != nil {
 		doc.Type, doc.ABIVersion, doc.BuildID = fileType(o), o.ABIVersion(), hex.EncodeToString(o.BuildID())
 	}
-	if n.Container {
-		doc.Type = "container"
+	if n.Form != "" {
+		doc.Type = n.Form
 	}
 	n.each(func(note jsonNote) error {
 		doc.Notes = append(doc.Notes, note)
@@ -144,8 +149,11 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 		j := jsonNested{
 			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
-		if !n.Container {
+		j.Image, j.Member, j.File, j.form = x.Image, x.Member, x.File, x.Form
+		if n.Form != "container" {
 			j.Bundle = hexNumber(x.Bundle)
+		}
+		if x.Form == "offload bundle" || x.Form == "offload binary" {
 			j.Kind, j.Triple, j.Processor = splitEntryID(x.Name)
 		}
 		if nested(j) != nil {
@@ -326,18 +334,27 @@ func (n *Notes) WriteText(w io.Writer) error {
 		noteText(b, &j)
 		return b.check()
 	}, func(j jsonNested) error {
-		place := "offload bundle at " + j.Bundle
-		if n.Container {
-			place = "container"
+		place := j.form
+		switch {
+		case j.form == "archive":
+			place = ""
+		case j.Bundle != "":
+			place += " at " + j.Bundle
 		}
-		if j.Section != "" {
-			place = j.Section + ", " + place
+		for _, outer := range []string{j.Section, j.Member} {
+			if outer != "" {
+				place = strings.TrimSuffix(outer+", "+place, ", ")
+			}
 		}
 		if j.Packing != "" {
 			place += ", packed by " + j.Packing
 		}
 		head(place)
-		b.printf("  #%-4d  0x%08x  %8d bytes  %s\n", j.Index, parse(j.Offset), j.Size, printable(j.ID))
+		b.printf("  #%-4d  0x%08x  %8d bytes  %s", j.Index, parse(j.Offset), j.Size, printable(j.ID))
+		if j.Image != "" {
+			b.printf(" (%s)", j.Image)
+		}
+		b.printf("\n")
 		return b.check()
 	}, n.Problem)
 	return b.Flush()
