@@ -201,9 +201,9 @@ segments
 
 func TestNestedCodeObjectsAreListed(t *testing.T) {
 	n := &Notes{Nested: func(yield func(object.Nested, error) bool) {
-		_ = yield(object.Nested{Name: "host-x86_64-unknown-linux-gnu-", Offset: 0x40}, nil) &&
+		_ = yield(object.Nested{Form: "offload bundle", Name: "host-x86_64-unknown-linux-gnu-", Offset: 0x40}, nil) &&
 			yield(object.Nested{}, errors.New("one is broken")) &&
-			yield(object.Nested{Index: 1, Name: "hip-\x1b", Bundle: 0x100, Packing: "zstd", Section: ".hip_fatbin", Data: []byte("abc")}, nil)
+			yield(object.Nested{Form: "offload bundle", Index: 1, Name: "hip-\x1b", Bundle: 0x100, Packing: "zstd", Section: ".hip_fatbin", Data: []byte("abc")}, nil)
 	}}
 	text, problems := textOf(t, n)
 	want := `offload bundle at 0x0
