@@ -116,6 +116,9 @@ type translator struct {
 
 // translate translates the expression of a record that has that many values.
 func translate(fields []Field, values int, address bool) (Expression, error) {
+	if isTyped(fields) {
+		return translateTyped(fields, values)
+	}
 	t := translator{fields: fields, values: values, depth: values, isAddress: address}
 	if err := t.operations(); err != nil {
 		return Expression{}, err

@@ -216,7 +216,7 @@ func TestExpressionsThatHaveNoMeaning(t *testing.T) {
 		{"DW_OP_breg7, 3", "DW_OP_breg7 has no equivalent"},
 		{"DW_OP_LLVM_implicit_pointer", "no equivalent"},
 		{"DW_OP_unheard", "no equivalent"},
-		{"DIOpArg(0, ptr)", "an operation is expected"},
+		{"DW_OP_deref, DIOpArg(0, ptr)", "an operation is expected"},
 		{"7, 8", "an operation is expected"},
 		{"DW_OP_plus", "needs 2 values, 1 are there"},
 		{"DW_OP_drop", "there is no value"},

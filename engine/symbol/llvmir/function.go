@@ -61,12 +61,15 @@ const (
 	AddrRecord                    // llvm.dbg.addr: where a variable is from here on
 	DeclareValueRecord            // #dbg_declare_value: what a variable is, all the time
 	LabelRecord                   // #dbg_label: a label of the source
+	DefRecord                     // llvm.dbg.def of older ROCm: where a variable is from here on
+	KillRecord                    // llvm.dbg.kill: the end of that
 )
 
 // recordKinds are the kinds by what follows "#dbg_" or "llvm.dbg.".
 var recordKinds = map[string]RecordKind{
 	"declare": DeclareRecord, "value": ValueRecord, "assign": AssignRecord,
 	"addr": AddrRecord, "declare_value": DeclareValueRecord, "label": LabelRecord,
+	"def": DefRecord, "kill": KillRecord,
 }
 
 const (

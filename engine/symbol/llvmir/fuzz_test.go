@@ -20,6 +20,8 @@ func FuzzModule(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add([]byte("define i32 @f(i32 %a, i1 %c) !dbg !0 {\n  #dbg_value(!DIArgList(i32 %a, i32 1), !1, !DIExpression(DW_OP_LLVM_arg, 0, DW_OP_LLVM_arg, 1, DW_OP_plus, DW_OP_LLVM_convert, 8, DW_ATE_signed, DW_OP_stack_value, DW_OP_LLVM_fragment, 8, 8), !2)\n  br i1 %c, label %l, label %r, !dbg !2\nl:\n  ret i32 0\nr:\n  ret i32 1\n}" + metadata))
+	f.Add([]byte("define i32 @f(i32 %a) !dbg !0 {\n  #dbg_value(!DIArgList(i32 %a, ptr %p), !1, !DIExpression(DIOpArg(0, i16), DIOpArg(1, ptr addrspace(5)), DIOpDeref(i16), DIOpComposite(2, i32)), !2)\n" +
+		"  call void @llvm.dbg.def(metadata !8, metadata ptr %p), !dbg !2\n  ret i32 0\n}\n!8 = distinct !DILifetime(object: !1, location: !DIExpr(DIOpReferrer(ptr), DIOpDeref(i8), DIOpExtend(4)))" + metadata))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		Is("", text)
 		m, err := Parse("fuzz.ll", text)

@@ -3,6 +3,7 @@
 package llvmir
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -79,6 +80,8 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	switch d.Kind {
 	case UnknownRecord:
 		return d, nil
+	case DefRecord, KillRecord:
+		return d, d.readLifetime(m, args)
 	case LabelRecord:
 		if len(args) > 0 {
 			d.Variable = m.ref(&args[0].Value)
@@ -90,6 +93,52 @@ func (f *Function) record(rec *record) (DebugRecord, error) {
 	}
 	err = d.readValue(m, args, offset)
 	return d, err
+}
+
+// readLifetime reads what the record of a DILifetime says: the lifetime, and the value that its
+// expression refers to (AMDGPU LLVM Extensions for Heterogeneous Debugging, "llvm.dbg.def").
+func (d *DebugRecord) readLifetime(m *Module, args []Field) error {
+	d.Variable = 0
+	if len(args) == 0 {
+		return m.complain(d.Offset, "a lifetime is expected")
+	}
+	n, ok := m.valueNode(&args[0].Value)
+	if !ok || n.Kind != "DILifetime" {
+		return m.complain(d.Offset, "a lifetime is expected, found %s", shorten([]byte(args[0].Value.String())))
+	}
+	v, expr := n.Field("object"), n.Field("location")
+	if object, ok := m.valueNode(&v); !ok || object.Kind != "DILocalVariable" {
+		m.problem(d.Offset, "the lifetime %s of a %s is not read: a DILocalVariable is expected", n.ID, object.Kind)
+		return nil
+	}
+	d.Variable = m.ref(&v)
+	if d.Kind == KillRecord {
+		d.IsKilled = true
+		return nil
+	}
+	e, ok := m.valueNode(&expr)
+	if len(args) < 2 || !ok || e.Kind != "DIExpr" {
+		return m.complain(d.Offset, "an expression and a value are expected of the lifetime %s", n.ID)
+	}
+	d.values(m, &args[1].Value)
+	if objects := n.Field("argObjects"); objects.Kind != NullValue {
+		if list, ok := m.valueNode(&objects); !ok || len(list.Fields) > 0 {
+			d.Problem = "the lifetime refers to other objects"
+			return nil
+		}
+	}
+	// A value that is undefined is right for an expression that does not use it.
+	if d.IsKilled && !usesReferrer(e.Fields) {
+		d.IsKilled = false
+	}
+	d.translate(m, e.Fields, 0)
+	return nil
+}
+
+func usesReferrer(fields []Field) bool {
+	return slices.ContainsFunc(fields, func(f Field) bool {
+		return strings.HasPrefix(f.Value.Text, "DIOpReferrer") || strings.HasPrefix(f.Value.Text, "DIOpArg")
+	})
 }
 
 // readValue reads what the arguments of a record say of the value of a variable: the value,
@@ -112,17 +161,20 @@ func (d *DebugRecord) readValue(m *Module, args []Field, offset int64) error {
 	if len(fields) == 0 && d.Kind == ValueRecord && n.isIndirect() {
 		fields = []Field{{Value: Value{Kind: WordValue, Text: "DW_OP_deref"}}}
 	}
-	d.translate(fields, offset)
+	d.translate(m, fields, offset)
 	return nil
 }
 
 // translate translates the record's expression. The intrinsics of LLVM until 5 have
 // an offset beside it.
-func (d *DebugRecord) translate(fields []Field, offset int64) {
+func (d *DebugRecord) translate(m *Module, fields []Field, offset int64) {
 	e, err := translate(fields, max(len(d.Values), 1), d.IsAddress)
 	switch {
 	case err != nil:
 		d.Problem = err.Error()
+		if isTyped(fields) {
+			m.problem(d.Offset, "%v", err)
+		}
 	case offset != 0:
 		d.Problem = fmt.Sprintf("the value of a part at offset %d", offset)
 	default:
@@ -257,10 +309,13 @@ func (m *Module) Variables() []symbol.Variable {
 		})
 	}
 	globals := m.globalRanges()
+	defined := m.definedLifetimes()
 	var list []symbol.Variable
 	for n, err := range m.Nodes() {
 		switch {
 		case err != nil:
+		case n.Kind == "DILifetime" && !defined[n.Ref]:
+			m.problem(int(n.Ref), "the lifetime %s, which no llvm.dbg.def begins, is not read", n.ID)
 		case n.Kind == "DILocalVariable":
 			calls := inlined[n.Ref]
 			if len(calls) == 0 {
@@ -285,6 +340,23 @@ func (m *Module) Variables() []symbol.Variable {
 		}
 	}
 	return list
+}
+
+// definedLifetimes are the lifetimes that records begin.
+func (m *Module) definedLifetimes() map[Ref]bool {
+	defined := map[Ref]bool{}
+	for i := range m.functions {
+		for _, rec := range m.functions[i].records {
+			if rec.kind != DefRecord {
+				continue
+			}
+			r := reader{Module: m, lexer: lexer{data: m.source, pos: int(rec.args) + 1}}
+			if args, err := r.fields(')', 0); err == nil && len(args) > 0 {
+				defined[m.ref(&args[0].Value)] = true
+			}
+		}
+	}
+	return defined
 }
 
 // variable is what global and local variables have.
@@ -421,6 +493,10 @@ func (f *Function) recordGroups() (groups [][]*DebugRecord, unread []DebugRecord
 			f.module.problem(d.Offset, "%s", strings.TrimPrefix(err.Error(), f.module.name+": "))
 			unread = append(unread, DebugRecord{Kind: ValueRecord, Before: d.Before, Variable: d.Variable, IsKilled: true})
 			continue
+		}
+		if d.Kind == UnknownRecord {
+			line, _, _ := bytes.Cut(f.module.source[d.Offset:], []byte("\n"))
+			f.module.problem(d.Offset, "a debug record of a kind that is not known is not read: %s", shorten(line))
 		}
 		if d.Variable != 0 && d.Kind != LabelRecord && d.Kind != UnknownRecord {
 			list = append(list, &d)

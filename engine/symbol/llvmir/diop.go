@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llvmir
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// ROCm's compilers describe variables by operations of their own (AMDGPU LLVM Extensions for
+// Heterogeneous Debugging, "DIExpr"): typed ones, on a stack of location descriptions. They
+// stand in a DIExpression, and in older releases in a DIExpr.
+
+// An objectKind says what an entry of that stack is on the stack of DWARF.
+type objectKind uint8
+
+const (
+	valueObject     objectKind = iota // the value itself
+	memoryObject                      // the address of memory that has it
+	undefinedObject                   // an undefined location
+	vectorObject                      // a composite location
+)
+
+// An object is an entry of the stack.
+type object struct {
+	kind  objectKind
+	typ   string // of LLVM
+	space uint64 // of a memoryObject
+	// isGiven says of a memoryObject that its address is a value of the record, whose type has
+	// the address space.
+	isGiven    bool
+	constant   uint64 // of a value
+	isConstant bool
+	target     *object // of what DIOpAddrOf gave: what it points to
+}
+
+// A typedTranslator turns such operations into those of DWARF.
+type typedTranslator struct {
+	values int
+	stack  []object
+	out    []byte
+	frag   *Fragment
+}
+
+// isTyped says whether the operations of an expression are ROCm's.
+func isTyped(fields []Field) bool {
+	return len(fields) > 0 && strings.HasPrefix(fields[0].Value.Text, "DIOp")
+}
+
+// translateTyped translates the expression of a record that has that many values.
+func translateTyped(fields []Field, values int) (Expression, error) {
+	t := typedTranslator{values: values}
+	for i := range fields {
+		text := fields[i].Value.Text
+		name, rest, ok := strings.Cut(text, "(")
+		if !ok || !strings.HasSuffix(rest, ")") || !strings.HasPrefix(name, "DIOp") {
+			return Expression{}, fmt.Errorf("an operation is expected, found %s", shorten([]byte(text)))
+		}
+		if t.frag != nil {
+			return Expression{}, fmt.Errorf("%s behind a fragment, which ends an expression", name)
+		}
+		if err := t.operation(name, splitArguments(rest[:len(rest)-1])); err != nil {
+			return Expression{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(t.stack) > maxTyped || len(t.out) > maxTypedBytes {
+			return Expression{}, fmt.Errorf("more than %d entries or %d bytes", maxTyped, maxTypedBytes)
+		}
+	}
+	return t.end()
+}
+
+// Bounds on the stack and on what is written.
+const (
+	maxTyped      = 200
+	maxTypedBytes = 1 << 16
+)
+
+// splitArguments splits arguments at the commas that are in no brackets.
+func splitArguments(text string) (list []string) {
+	depth, start := 0, 0
+	for i, c := range text {
+		switch c {
+		case '(', '[', '{', '<':
+			depth++
+		case ')', ']', '}', '>':
+			depth--
+		case ',':
+			if depth == 0 {
+				list = append(list, strings.TrimSpace(text[start:i]))
+				start = i + 1
+			}
+		}
+	}
+	if last := strings.TrimSpace(text[start:]); last != "" {
+		list = append(list, last)
+	}
+	return list
+}
+
+// typedOps are the operations by their names: the number of their arguments, what they pop, and
+// what they do.
+var typedOps = map[string]struct {
+	arguments, pop int
+	do             func(t *typedTranslator, arguments []string, in []object) error
+}{
+	"DIOpReferrer":    {1, 0, (*typedTranslator).referrer},
+	"DIOpArg":         {2, 0, (*typedTranslator).argument},
+	"DIOpTypeObject":  {1, 0, (*typedTranslator).typeObject},
+	"DIOpConstant":    {1, 0, (*typedTranslator).constant},
+	"DIOpPoisoned":    {1, 0, (*typedTranslator).poisoned},
+	"DIOpPushLane":    {1, 0, (*typedTranslator).pushLane},
+	"DIOpConvert":     {1, 1, (*typedTranslator).convert},
+	"DIOpZExt":        {1, 1, (*typedTranslator).convert},
+	"DIOpSExt":        {1, 1, (*typedTranslator).extendSign},
+	"DIOpReinterpret": {1, 1, (*typedTranslator).reinterpret},
+	"DIOpBitOffset":   {1, 2, (*typedTranslator).bitOffset},
+	"DIOpByteOffset":  {1, 2, (*typedTranslator).byteOffset},
+	"DIOpAddrOf":      {1, 1, (*typedTranslator).addressOf},
+	"DIOpDeref":       {1, 1, (*typedTranslator).deref},
+	"DIOpRead":        {0, 1, (*typedTranslator).readTop},
+	"DIOpExtend":      {1, 1, (*typedTranslator).extend},
+	"DIOpSelect":      {0, 3, (*typedTranslator).selectParts},
+	"DIOpComposite":   {2, 0, (*typedTranslator).composite},
+	"DIOpFragment":    {2, 0, (*typedTranslator).fragment},
+	"DIOpAdd":         binaryOp("DW_OP_plus", false, false),
+	"DIOpSub":         binaryOp("DW_OP_minus", false, false),
+	"DIOpMul":         binaryOp("DW_OP_mul", false, false),
+	"DIOpDiv":         binaryOp("DW_OP_div", true, true),
+	"DIOpMod":         binaryOp("DW_OP_mod", true, false),
+	"DIOpShl":         binaryOp("DW_OP_shl", false, false),
+	"DIOpShr":         binaryOp("DW_OP_shr", true, false),
+	"DIOpLShr":        binaryOp("DW_OP_shr", true, false),
+	"DIOpAShr":        binaryOp("DW_OP_shra", true, true),
+	"DIOpAnd":         binaryOp("DW_OP_and", false, false),
+	"DIOpOr":          binaryOp("DW_OP_or", false, false),
+	"DIOpXor":         binaryOp("DW_OP_xor", false, false),
+}
+
+type typedOp = struct {
+	arguments, pop int
+	do             func(t *typedTranslator, arguments []string, in []object) error
+}
+
+// operation translates one operation.
+func (t *typedTranslator) operation(name string, arguments []string) error {
+	o, ok := typedOps[name]
+	switch {
+	case !ok:
+		return errors.New("it has no equivalent")
+	case len(arguments) != o.arguments:
+		return fmt.Errorf("%d arguments, expected %d", len(arguments), o.arguments)
+	case len(t.stack) < o.pop:
+		return fmt.Errorf("it needs %d entries, %d are there", o.pop, len(t.stack))
+	}
+	in := slices.Clone(t.stack[len(t.stack)-o.pop:])
+	for i := range in {
+		isVector := in[i].kind == vectorObject && name != "DIOpSelect"
+		isPointer := in[i].target != nil && name != "DIOpDeref"
+		if isVector || isPointer || in[i].kind == undefinedObject {
+			return errors.New("it has no equivalent for what is not in memory and no value")
+		}
+	}
+	t.stack = t.stack[:len(t.stack)-o.pop]
+	return o.do(t, arguments, in)
+}
+
+func (t *typedTranslator) push(o object) error {
+	t.stack = append(t.stack, o)
+	return nil
+}
+
+// emit writes an operation of DWARF.
+func (t *typedTranslator) emit(name string, operands ...uint64) {
+	op, e, ok := locexpr.Canonical.Lookup(name)
+	if !ok {
+		return
+	}
+	t.out = append(t.out, e.Opcode)
+	if e.User != 0 {
+		t.out = binary.AppendUvarint(t.out, e.User)
+	}
+	for i, n := range operands {
+		t.out, _ = appendOperand(t.out, op.Operands[i], n)
+	}
+}
+
+// read makes the top entry of DWARF's stack, which is of an object, the object's value.
+func (t *typedTranslator) read(o object) (object, error) {
+	bits := typeBits(o.typ)
+	if o.kind == valueObject {
+		return o, nil
+	}
+	if bits == 0 || bits > 64 {
+		return o, fmt.Errorf("a value of type %s", o.typ)
+	}
+	t.locate(o)
+	t.emit("DW_OP_deref_size", (bits+7)/8)
+	return object{typ: o.typ}, nil
+}
+
+// locate makes an address one of its address space.
+func (t *typedTranslator) locate(o object) {
+	if o.space != 0 {
+		t.emit("DW_OP_constu", o.space)
+		t.emit("DW_OP_LLVM_form_aspace_address")
+	}
+}
+
+// truncate makes the top entry one of so many bits, and extends the sign.
+func (t *typedTranslator) truncate(bits uint64, isSigned bool) {
+	if bits == 0 || bits >= 64 {
+		return
+	}
+	t.emit("DW_OP_constu", 1<<bits-1)
+	t.emit("DW_OP_and")
+	if isSigned { // (v ^ sign) - sign
+		t.emit("DW_OP_constu", 1<<(bits-1))
+		t.emit("DW_OP_xor")
+		t.emit("DW_OP_constu", 1<<(bits-1))
+		t.emit("DW_OP_minus")
+	}
+}
+
+func (t *typedTranslator) referrer(arguments []string, _ []object) error {
+	return t.pick(0, arguments[0])
+}
+
+func (t *typedTranslator) argument(arguments []string, _ []object) error {
+	n, err := strconv.ParseUint(arguments[0], 10, 32)
+	if err != nil || n >= uint64(t.values) { //nolint:gosec // not negative
+		return fmt.Errorf("argument %s: there are %d values", arguments[0], t.values)
+	}
+	return t.pick(n, arguments[1])
+}
+
+// pick pushes one of the values once more.
+func (t *typedTranslator) pick(n uint64, typ string) error {
+	if t.values == 0 {
+		return errors.New("there are no values")
+	}
+	from := uint64(t.values+len(t.stack)) - 1 - n //nolint:gosec // small
+	if from > 0xff {
+		return fmt.Errorf("a value below %d entries, at most 255 expected", from)
+	}
+	t.emit("DW_OP_pick", from)
+	return t.push(object{typ: typ})
+}
+
+func (t *typedTranslator) typeObject(arguments []string, _ []object) error {
+	t.emit("DW_OP_push_object_address")
+	return t.push(object{kind: memoryObject, typ: arguments[0]})
+}
+
+func (t *typedTranslator) poisoned(arguments []string, _ []object) error {
+	t.emit("DW_OP_LLVM_undefined")
+	return t.push(object{kind: undefinedObject, typ: arguments[0]})
+}
+
+func (t *typedTranslator) constant(arguments []string, in []object) error {
+	typ, text := splitTyped(arguments[0])
+	var n int64
+	switch text {
+	case "undef", "poison":
+		return t.poisoned([]string{typ}, in)
+	case "null", "false", "zeroinitializer":
+	case "true":
+		n = 1
+	default:
+		v := Value{Kind: NumberValue, Text: text}
+		var ok bool
+		if n, ok = v.Int(); !ok || !isIntegerType(typ) {
+			return fmt.Errorf("a constant %s", shorten([]byte(arguments[0])))
+		}
+	}
+	if typeBits(typ) > 64 {
+		return fmt.Errorf("a constant of type %s", typ)
+	}
+	if n < 0 {
+		t.emit("DW_OP_consts", uint64(n))
+	} else {
+		t.emit("DW_OP_constu", uint64(n))
+	}
+	return t.push(object{typ: typ, constant: uint64(n), isConstant: true})
+}
+
+func (t *typedTranslator) pushLane(arguments []string, _ []object) error {
+	t.emit("DW_OP_LLVM_push_lane")
+	return t.push(object{typ: arguments[0]})
+}
+
+// convert makes an integer one of another size, without sign.
+func (t *typedTranslator) convert(arguments []string, in []object) error {
+	return t.resize(arguments[0], in[0], false)
+}
+
+func (t *typedTranslator) extendSign(arguments []string, in []object) error {
+	return t.resize(arguments[0], in[0], true)
+}
+
+func (t *typedTranslator) resize(typ string, o object, isSigned bool) error {
+	if !isIntegerType(typ) || !isIntegerType(o.typ) || typeBits(typ) > 64 {
+		return fmt.Errorf("from %s to %s: only integers of at most 64 bits are converted", o.typ, typ)
+	}
+	o, err := t.read(o)
+	if err != nil {
+		return err
+	}
+	from, to := typeBits(o.typ), typeBits(typ)
+	t.truncate(min(from, to), isSigned && to > from)
+	return t.push(object{typ: typ})
+}
+
+func (t *typedTranslator) reinterpret(arguments []string, in []object) error {
+	from, to := typeBits(in[0].typ), typeBits(arguments[0])
+	if from != to && from != 0 && to != 0 {
+		return fmt.Errorf("from %s to %s, which has another size", in[0].typ, arguments[0])
+	}
+	in[0].typ = arguments[0]
+	return t.push(in[0])
+}
+
+func (t *typedTranslator) bitOffset(arguments []string, in []object) error {
+	return t.offset(arguments[0], in, 1)
+}
+
+func (t *typedTranslator) byteOffset(arguments []string, in []object) error {
+	return t.offset(arguments[0], in, 8)
+}
+
+// offset moves what is below the top by so many units of bits.
+func (t *typedTranslator) offset(typ string, in []object, unit uint64) error {
+	by, err := t.read(in[1])
+	if err != nil {
+		return err
+	}
+	if unit == 1 && by.isConstant && by.constant%8 == 0 || unit == 8 {
+		if in[0].kind == memoryObject {
+			if unit == 1 {
+				t.emit("DW_OP_constu", 8)
+				t.emit("DW_OP_div")
+			}
+			t.emit("DW_OP_plus")
+			in[0].typ, in[0].isGiven = typ, false
+			return t.push(in[0])
+		}
+	}
+	if !by.isConstant || in[0].kind != valueObject || typeBits(typ) == 0 || by.constant*unit+typeBits(typ) > min(typeBits(in[0].typ), 64) || by.constant > 64 {
+		return fmt.Errorf("by %d bits into %s: only bytes of memory, and constants within a value of at most 64 bits", by.constant*unit, in[0].typ)
+	}
+	if unit == 8 {
+		t.emit("DW_OP_constu", 8)
+		t.emit("DW_OP_mul")
+	}
+	t.emit("DW_OP_shr")
+	return t.push(object{typ: typ})
+}
+
+func (t *typedTranslator) addressOf(arguments []string, in []object) error {
+	return t.push(object{typ: "ptr addrspace(" + arguments[0] + ")", target: &in[0]})
+}
+
+func (t *typedTranslator) deref(arguments []string, in []object) error {
+	if target := in[0].target; target != nil {
+		target.typ = arguments[0]
+		return t.push(*target)
+	}
+	space, ok := pointerSpace(in[0].typ)
+	if !ok {
+		return fmt.Errorf("a value of type %s, expected a pointer", in[0].typ)
+	}
+	// A value of the record stands on the stack as it is, and nothing was done with it.
+	isGiven := t.values == 1 && in[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == opPick
+	if _, err := t.read(in[0]); err != nil {
+		return err
+	}
+	return t.push(object{kind: memoryObject, typ: arguments[0], space: space, isGiven: isGiven})
+}
+
+func (t *typedTranslator) readTop(_ []string, in []object) error {
+	o, err := t.read(in[0])
+	if err != nil {
+		return err
+	}
+	return t.push(o)
+}
+
+// binaryOp is an operation on two values of one type. One that looks at the upper bits gets
+// them zero, or as the sign.
+func binaryOp(name string, isExact, isSigned bool) typedOp {
+	return typedOp{0, 2, func(t *typedTranslator, _ []string, in []object) error {
+		if !isIntegerType(in[0].typ) && !strings.HasPrefix(in[0].typ, "ptr") || typeBits(in[0].typ) > 64 {
+			return fmt.Errorf("of type %s: only integers of at most 64 bits", in[0].typ)
+		}
+		below := in[0].kind == memoryObject || isExact && typeBits(in[0].typ) < 64
+		for _, i := range []int{1, 0} {
+			if i == 0 && below {
+				t.emit("DW_OP_swap")
+			}
+			if _, err := t.read(in[i]); err != nil {
+				return err
+			}
+			if isExact && (i == 1 || below) {
+				t.truncate(typeBits(in[i].typ), isSigned)
+			}
+		}
+		if below {
+			t.emit("DW_OP_swap")
+		}
+		t.emit(name)
+		return t.push(object{typ: in[0].typ})
+	}}
+}
+
+// part makes the top entry, which is of an object, a location of its own.
+func (t *typedTranslator) part(o object) error {
+	switch {
+	case o.target != nil:
+		return errors.New("a pointer to what is in no memory has no equivalent")
+	case o.kind == valueObject:
+		t.emit("DW_OP_stack_value")
+	case o.kind == memoryObject:
+		t.locate(o)
+	}
+	return nil
+}
+
+func (t *typedTranslator) extend(arguments []string, in []object) error {
+	n, err := strconv.ParseUint(arguments[0], 10, 16)
+	bits := typeBits(in[0].typ)
+	if err != nil || n == 0 || bits == 0 {
+		return fmt.Errorf("%s times a %s", arguments[0], in[0].typ)
+	}
+	if err := t.part(in[0]); err != nil {
+		return err
+	}
+	t.emit("DW_OP_LLVM_extend", bits, n)
+	return t.push(object{kind: vectorObject, typ: fmt.Sprintf("<%d x %s>", n, in[0].typ)})
+}
+
+func (t *typedTranslator) selectParts(_ []string, in []object) error {
+	count, element, ok := vectorType(in[0].typ)
+	bits := typeBits(element)
+	if in[0].kind != vectorObject || in[1].kind != vectorObject || in[0].typ != in[1].typ || !ok || bits == 0 || in[2].kind == vectorObject {
+		return fmt.Errorf("of %s and %s: two vectors of one type are expected below a mask", in[0].typ, in[1].typ)
+	}
+	if _, err := t.read(in[2]); err != nil {
+		return err
+	}
+	t.emit("DW_OP_LLVM_select_bit_piece", bits, count)
+	return t.push(object{kind: vectorObject, typ: in[0].typ})
+}
+
+// composite puts entries together, the deepest one first. They stay below it: it is the last.
+func (t *typedTranslator) composite(arguments []string, _ []object) error {
+	n, err := strconv.Atoi(arguments[0])
+	if err != nil || n <= 0 || n != len(t.stack) {
+		return fmt.Errorf("of %s entries: all %d are expected", arguments[0], len(t.stack))
+	}
+	sum := uint64(0)
+	for i, o := range t.stack {
+		bits := typeBits(o.typ)
+		if bits == 0 {
+			return fmt.Errorf("a part of type %s, whose size is not known", o.typ)
+		}
+		sum += bits
+		above := uint64(n - 1) //nolint:gosec // positive
+		if i > 0 {
+			above++ // the parts before it
+		}
+		t.emit("DW_OP_pick", above-uint64(i)) //nolint:gosec // less than n
+		if err := t.part(o); err != nil {
+			return err
+		}
+		t.emit("DW_OP_bit_piece", bits, 0)
+	}
+	if all := typeBits(arguments[1]); all != 0 && all != sum {
+		return fmt.Errorf("parts of %d bits, expected %d of %s", sum, all, arguments[1])
+	}
+	t.emit("DW_OP_LLVM_piece_end")
+	t.stack = []object{{kind: vectorObject, typ: arguments[1]}}
+	return nil
+}
+
+func (t *typedTranslator) fragment(arguments []string, _ []object) error {
+	var f Fragment
+	var err error
+	if f.Offset, err = strconv.ParseUint(arguments[0], 10, 40); err == nil {
+		f.Size, err = strconv.ParseUint(arguments[1], 10, 40)
+	}
+	if err != nil || f.Size == 0 {
+		return fmt.Errorf("%s, %s: an offset and a size are expected", arguments[0], arguments[1])
+	}
+	t.frag = &f
+	return nil
+}
+
+// end makes the only entry a location description.
+func (t *typedTranslator) end() (Expression, error) {
+	if len(t.stack) != 1 {
+		return Expression{}, fmt.Errorf("%d entries are left, expected one", len(t.stack))
+	}
+	o := t.stack[0]
+	e := Expression{IsAddress: o.kind == memoryObject, Fragment: t.frag}
+	if len(t.out) == 2 && t.out[0] == opPick && t.values == 1 {
+		t.out = nil // the value is on the stack
+	}
+	if !o.isGiven {
+		if err := t.part(o); err != nil {
+			return e, err
+		}
+	}
+	if f := t.frag; f != nil {
+		// In the place of a translator that has written the location.
+		last := translator{out: t.out, isStackValue: true, depth: 1, frag: f}
+		if err := last.end(); err != nil {
+			return e, err
+		}
+		t.out = last.out
+	}
+	e.Bytes = t.out
+	return e, nil
+}
+
+func isIntegerType(typ string) bool {
+	_, err := strconv.ParseUint(strings.TrimPrefix(typ, "i"), 10, 24)
+	return err == nil && strings.HasPrefix(typ, "i")
+}
+
+// pointerSpace is the address space of a type of pointers.
+func pointerSpace(typ string) (space uint64, ok bool) {
+	if !strings.HasPrefix(typ, "ptr") && !strings.HasSuffix(typ, "*") {
+		return 0, false
+	}
+	if at := strings.LastIndex(typ, "addrspace("); at >= 0 {
+		text, _, _ := strings.Cut(typ[at+len("addrspace("):], ")")
+		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 24)
+		return n, err == nil
+	}
+	return 0, true
+}
+
+// vectorType takes a type of vectors or arrays apart.
+func vectorType(typ string) (count uint64, element string, ok bool) {
+	if len(typ) < 2 || typ[0] != '<' && typ[0] != '[' {
+		return 0, "", false
+	}
+	text, element, ok := strings.Cut(typ[1:len(typ)-1], " x ")
+	count, err := strconv.ParseUint(strings.TrimSpace(text), 10, 24)
+	return count, strings.TrimSpace(element), ok && err == nil
+}
+
+var floatBits = map[string]uint64{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128}
+
+// typeBits is the size of a type of LLVM in bits; 0 where it is not known. Pointers to local
+// and private memory of AMD's processors have 32.
+func typeBits(typ string) uint64 {
+	if n, isInt := strings.CutPrefix(typ, "i"); isInt {
+		bits, err := strconv.ParseUint(n, 10, 24)
+		if err == nil && bits <= symbol.MaxIRTypeBits {
+			return bits
+		}
+		return 0
+	}
+	if space, ok := pointerSpace(typ); ok {
+		if space == 2 || space == 3 || space == 5 || space == 6 {
+			return 32
+		}
+		return 64
+	}
+	if count, element, ok := vectorType(typ); ok && count < 1<<20 && element != typ {
+		return count * typeBits(element)
+	}
+	return floatBits[typ]
+}
