@@ -18,16 +18,20 @@ type Evaluation struct {
 	Value  *Value  `json:"value,omitempty"`
 	Places []Place `json:"places,omitempty"`
 	// MorePlaces is how many places are left out; see maxPlaces.
-	MorePlaces int         `json:"more_places,omitempty"`
-	Read       string      `json:"read,omitempty"` // the bytes of what was read of a location, in their order
-	Trace      []TraceStep `json:"trace,omitempty"`
-	Error      *EvalError  `json:"error,omitempty"`
+	MorePlaces int `json:"more_places,omitempty"`
+	// IsUninitialized says that the object is there and has no value yet (DW_OP_GNU_uninit).
+	IsUninitialized bool        `json:"uninitialized,omitempty"`
+	Read            string      `json:"read,omitempty"` // the bytes of what was read of a location, in their order
+	Trace           []TraceStep `json:"trace,omitempty"`
+	Error           *EvalError  `json:"error,omitempty"`
 }
 
 // Value is a value with its type.
 type Value struct {
 	Type string `json:"type"`
-	Hex  string `json:"hex"` // a 0x number; of vectors bytes, lane 0 first
+	Hex  string `json:"hex,omitempty"` // a 0x number; of vectors bytes, lane 0 first
+	// Pointer is in the place of Hex for an implicit pointer, which has no number (A.2.5.4.4.5).
+	Pointer *Place `json:"implicit_pointer,omitempty"`
 }
 
 // Place is a single location description, with the members its storage has.
@@ -77,8 +81,17 @@ type EvalNames struct {
 	Thread func(handle uint64) string
 }
 
+// space is the name of an address space, or its number.
+func (n *EvalNames) space(space locexpr.AddressSpace) string {
+	if name, ok := n.Space(space); ok {
+		return name
+	}
+	return fmt.Sprint(uint64(space))
+}
+
 // SetResult puts the result of an evaluation into e.
 func (e *Evaluation) SetResult(result locexpr.Entry, order locexpr.ByteOrder, names EvalNames) {
+	e.IsUninitialized = result.IsUninitialized()
 	if result.IsLocation() {
 		w := placeWriter{names: names, left: maxPlaces}
 		e.Kind = "location"
@@ -86,12 +99,26 @@ func (e *Evaluation) SetResult(result locexpr.Entry, order locexpr.ByteOrder, na
 		return
 	}
 	e.Kind = "value"
-	e.Value = newValue(result.Value(), order)
+	v := result.Value()
+	if l, ok := v.ImplicitPointer(); ok {
+		w := placeWriter{names: names, left: maxPlaces}
+		pointer := w.place(l.Place(0))
+		e.Value = &Value{Type: typeName(v), Pointer: &pointer}
+		return
+	}
+	e.Value = newValue(v, order)
+}
+
+func typeName(v locexpr.Value) string {
+	if t := v.Type(); t != nil {
+		return t.String()
+	}
+	return "generic"
 }
 
 // SetError puts an error into e.
 func (e *Evaluation) SetError(err error) {
-	e.Kind, e.Value, e.Places, e.MorePlaces, e.Read = "", nil, nil, 0, ""
+	e.Kind, e.Value, e.Places, e.MorePlaces, e.IsUninitialized, e.Read = "", nil, nil, 0, false, ""
 	e.Error = &EvalError{Kind: "evaluation", Reason: err.Error()}
 	var in *locexpr.Error
 	if errors.As(err, &in) {
@@ -103,11 +130,8 @@ func (e *Evaluation) SetError(err error) {
 }
 
 func newValue(v locexpr.Value, order locexpr.ByteOrder) *Value {
-	out := &Value{Type: "generic"}
+	out := &Value{Type: typeName(v)}
 	t := v.Type()
-	if t != nil {
-		out.Type = t.String()
-	}
 	b := v.Bytes(order)
 	if t != nil && t.Elements > 0 {
 		out.Hex = hex.EncodeToString(b)
@@ -185,10 +209,7 @@ func (w *placeWriter) place(p locexpr.Place) Place {
 	switch p.Storage {
 	case locexpr.Memory:
 		out.Storage = "memory"
-		out.Space = fmt.Sprint(uint64(p.Space))
-		if name, ok := names.Space(p.Space); ok {
-			out.Space = name
-		}
+		out.Space = names.space(p.Space)
 		out.Address = address(p.Address + bits/8)
 		bits %= 8
 		if p.Space != locexpr.DefaultSpace {
@@ -207,6 +228,9 @@ func (w *placeWriter) place(p locexpr.Place) Place {
 		out.Storage, out.Bytes = "implicit", hex.EncodeToString(b)
 	case locexpr.ImplicitPointer:
 		out.Storage = "implicit-pointer"
+		if p.Space != locexpr.DefaultSpace {
+			out.Space = names.space(p.Space)
+		}
 		entry, displacement, _ := p.ImplicitPointer()
 		out.Address = fmt.Sprintf("%s%+d", address(entry), displacement)
 	case locexpr.Composite:
@@ -215,7 +239,7 @@ func (w *placeWriter) place(p locexpr.Place) Place {
 	default:
 		out.Storage = "undefined"
 	}
-	if p.Storage != locexpr.Undefined && p.Storage != locexpr.ImplicitPointer {
+	if p.Storage != locexpr.Undefined && p.Storage != locexpr.ImplicitPointer || bits != 0 {
 		out.BitOffset = &bits
 	}
 	return out
@@ -233,10 +257,16 @@ func (e *Evaluation) WriteText(w io.Writer) error {
 	switch {
 	case e.Error != nil:
 		// The error itself goes to standard error.
+	case e.Value != nil && e.Value.Pointer != nil:
+		b.printf("value %s ", e.Value.Type)
+		writePlaces(b, []Place{*e.Value.Pointer}, 0, "")
 	case e.Value != nil:
 		b.printf("value %s %s\n", e.Value.Type, e.Value.Hex)
 	default:
 		writePlaces(b, e.Places, e.MorePlaces, "")
+	}
+	if e.IsUninitialized {
+		b.printf("uninitialized\n")
 	}
 	if e.Read != "" {
 		b.printf("read %s\n", e.Read)

@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,5 +75,52 @@ func TestPlacesAreBounded(t *testing.T) {
 				t.Errorf("%d bytes of text, %d of JSON", text.Len(), js.Len())
 			}
 		})
+	}
+}
+
+// spacious is a context whose address spaces have addresses of 64 bits.
+type spacious struct{ registers }
+
+func (spacious) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return 64, true }
+
+// TestResultsOfEveryKind writes each kind of value and of place.
+func TestResultsOfEveryKind(t *testing.T) {
+	for _, c := range []struct{ expr, text, json string }{
+		{"lit5", "value generic 0x5", `{"kind":"value","value":{"type":"generic","hex":"0x5"}}`},
+		{"implicit_pointer 0x30, 0; deref", "value generic implicit-pointer 0x30+0",
+			`{"kind":"value","value":{"type":"generic","implicit_pointer":{"storage":"implicit-pointer","address":"0x30+0"}}}`},
+		{"lit3; LLVM_aspace_implicit_pointer 0x30, -2; deref_size 8", "value unsigned 64 implicit-pointer local 0x30-2",
+			`{"kind":"value","value":{"type":"unsigned 64","implicit_pointer":{"storage":"implicit-pointer","space":"local","address":"0x30-2"}}}`},
+		{"implicit_pointer 0x30, 0", "implicit-pointer 0x30+0", `{"kind":"location","places":[{"storage":"implicit-pointer","address":"0x30+0"}]}`},
+		{"implicit_pointer 0x30, 0; LLVM_offset_uconst 1", "implicit-pointer 0x30+0 bit 8",
+			`{"kind":"location","places":[{"storage":"implicit-pointer","address":"0x30+0","bit_offset":8}]}`},
+		{"LLVM_undefined", "undefined", `{"kind":"location","places":[{"storage":"undefined"}]}`},
+		{"implicit_value 2a00; LLVM_offset_uconst 1", "implicit 2a00 bit 8", `{"kind":"location","places":[{"storage":"implicit","bit_offset":8,"bytes":"2a00"}]}`},
+		{"reg3; GNU_uninit", "register 3\nuninitialized",
+			`{"kind":"location","places":[{"storage":"register","register":"3","thread":"1","frame":0,"bit_offset":0}],"uninitialized":true}`},
+	} {
+		expr, err := locexpr.Parse(c.expr, locexpr.TextOptions{Dialect: locexpr.Canonical})
+		if err != nil {
+			t.Fatalf("%s: %v", c.expr, err)
+		}
+		ev := locexpr.Evaluator{Dialect: locexpr.Canonical}
+		result, err := ev.Evaluate(expr, spacious{}, locexpr.AnyKind)
+		if err != nil {
+			t.Errorf("%s: %v", c.expr, err)
+			continue
+		}
+		var e Evaluation
+		e.SetResult(result, locexpr.LittleEndian, EvalNames{
+			Register: func(uint64) (string, bool) { return "", false },
+			Space:    func(s locexpr.AddressSpace) (string, bool) { return "local", s == 3 },
+			Thread:   func(uint64) string { return "1" },
+		})
+		var text bytes.Buffer
+		if err := e.WriteText(&text); err != nil || text.String() != c.text+"\n" {
+			t.Errorf("%s: %q, %v, expected %q", c.expr, text.String(), err, c.text)
+		}
+		if js, err := json.Marshal(&e); err != nil || string(js) != c.json {
+			t.Errorf("%s: %s, %v, expected %s", c.expr, js, err, c.json)
+		}
 	}
 }
