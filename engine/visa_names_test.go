@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -56,6 +57,44 @@ func TestNamesOfStreamsReachFrames(t *testing.T) {
 	t.Logf("%d instructions, %d in what is called, %d without a name", instructions, called, unnamed)
 	if instructions < 1000 || called < 500 || unnamed > instructions/8 {
 		t.Errorf("%d instructions, %d in what is called, %d without a name", instructions, called, unnamed)
+	}
+}
+
+// A stream beside code that has no DWARF names its frames, too.
+func TestNamesOfStreamsBesideCode(t *testing.T) {
+	named, all := 0, 0
+	for _, dir := range []string{"skl-rec-O2", "tgllp-k-O2", "pvc-rec-O0"} {
+		for _, c := range readGenCode(t, dir, filepath.Dir(oracle.Beside(t, "corpus/visa/"+dir+"/*.asm")[0])) {
+			elf, err := os.ReadFile(c.elf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, err := os.ReadFile(c.dbg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			frames, _ := genFrames(t, genModule{name: "k", data: withoutDWARF(elf), stream: stream})
+			functions := map[uint64]string{}
+			for _, in := range c.assembly.Instructions {
+				functions[in.Offset] = in.Function
+			}
+			for i, list := range frames {
+				want, is := functions[uint64(i)*8]
+				if !is {
+					continue
+				}
+				all++
+				if len(list) == 0 {
+					continue
+				}
+				if named++; list[0].Function != want {
+					t.Errorf("%s: %#x: %s, expected %s", c.name, i*8, list[0].Function, want)
+				}
+			}
+		}
+	}
+	if t.Logf("%d of %d instructions have names", named, all); all < 300 || named < all*7/8 {
+		t.Errorf("%d of %d instructions have names", named, all)
 	}
 }
 
