@@ -62,7 +62,7 @@ func (g *globals) dumpNotes(path string) error {
 			}
 			ok = false // a file without code objects inside is none
 			for _, nestedErr := range nested {
-				if nestedErr != nil {
+				if nestedErr != nil && n.Form == "container" {
 					return nestedErr
 				}
 				ok = true

@@ -538,7 +538,7 @@ func OpenNested(path string, formats Formats) (*Object, error) {
 	if m, err = mapPath(file, true); err != nil {
 		return nil, err
 	}
-	return openEntry(m, path, name, formats)
+	return openEntry(m, path, name, formats, folderOf(m))
 }
 
 // folderOf is the folder of a file where other files of this machine may be opened by what is
@@ -585,9 +585,9 @@ func cutNested(path string) (file, name string, ok bool) {
 }
 
 // openEntry makes an object of the entry of a file that a name means. It keeps
-// the mapping, and closes it on error.
-func openEntry(m *Mapping, path, name string, formats Formats) (*Object, error) {
-	o, err := findEntry(m.path, m.data, path, name, formats, folderOf(m))
+// the mapping, and closes it on error. dir is as of findEntry.
+func openEntry(m *Mapping, path, name string, formats Formats, dir string) (*Object, error) {
+	o, err := findEntry(m.path, m.data, path, name, formats, dir)
 	if err != nil {
 		_ = m.Close()
 		return nil, err

@@ -82,7 +82,11 @@ func (p *place) mapHere() (*Mapping, error) {
 // object makes an object of the place's file, and closes the mapping on error.
 func (p *place) object(m *Mapping, formats Formats) (*Object, error) {
 	if p.entry != "" {
-		return openEntry(m, p.path(), p.entry, formats)
+		dir := "" // nothing of a thin archive leads out of the root
+		if p.root == "" {
+			dir = folderOf(m)
+		}
+		return openEntry(m, p.path(), p.entry, formats, dir)
 	}
 	return openMappingWith(m, formats)
 }

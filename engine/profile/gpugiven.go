@@ -87,9 +87,13 @@ func (g *givenObjects) open(name string) error {
 
 // add adds a code object inside a file. The host's own entries are passed over.
 func (g *givenObjects) add(store *object.Store, file string, n *object.Nested) error {
-	o, err := store.Image(file+"#"+n.Name, n.Data, nil)
+	name := n.Name
+	if n.Member != "" && n.Member != name {
+		name = n.Member + ":" + name
+	}
+	o, err := store.Image(file+"#"+name, n.Data, nil)
 	if err != nil {
-		return fmt.Errorf("%s#%s: %w", file, n.Name, err)
+		return fmt.Errorf("%s#%s: %w", file, name, err)
 	}
 	g.recording.opened = append(g.recording.opened, o)
 	if g.isDevice(o) {

@@ -150,7 +150,7 @@ func (n *Notes) each(note func(jsonNote) error, nested func(jsonNested) error, p
 			Index: x.Index, ID: x.Name, Section: x.Section, Packing: x.Packing, Offset: hexNumber(x.Offset), Size: len(x.Data),
 		}
 		j.Image, j.Member, j.File, j.form = x.Image, x.Member, x.File, x.Form
-		if n.Form != "container" {
+		if n.Form != "container" && x.Form != "archive" {
 			j.Bundle = hexNumber(x.Bundle)
 		}
 		if x.Form == "offload bundle" || x.Form == "offload binary" {

@@ -199,6 +199,31 @@ segments
 	}
 }
 
+func TestNestedCodeObjectsOfEveryForm(t *testing.T) {
+	n := Notes{File: "lib.a", Form: "archive", Problem: func(error) {}, Nested: func(yield func(object.Nested, error) bool) {
+		_ = yield(object.Nested{Form: "archive", Name: "device.o", Member: "device.o", Offset: 0x44, Data: []byte("ELF")}, nil) &&
+			yield(object.Nested{Index: 1, Form: "offload binary", Name: "hip-amdgcn-amd-amdhsa--gfx90a", Image: "bitcode", Member: "rdc.o", Bundle: 0x108,
+				Section: ".llvm.offloading", Offset: 0x200, File: "/lib/rdc.o", Data: []byte("BC")}, nil) &&
+			yield(object.Nested{Index: 2, Form: "section", Name: "spirv", Image: "spirv", Bundle: 0x10, Offset: 0x10, Section: "SPIRV Object"}, nil)
+	}}
+	var text, js strings.Builder
+	if err := errors.Join(n.WriteText(&text), n.WriteJSON(&js)); err != nil {
+		t.Fatal(err)
+	}
+	want := "device.o\n  #0     0x00000044         3 bytes  device.o\n\nrdc.o, .llvm.offloading, offload binary at 0x108\n" +
+		"  #1     0x00000200         2 bytes  hip-amdgcn-amd-amdhsa--gfx90a (bitcode)\n\nSPIRV Object, section at 0x10\n  #2     0x00000010         0 bytes  spirv (spirv)\n"
+	if text.String() != want {
+		t.Errorf("%s\nexpected\n%s", text.String(), want)
+	}
+	for _, want := range []string{
+		`"type": "archive"`, `"member": "device.o"`, `"processor": "gfx90a"`, `"image": "bitcode"`, `"file": "/lib/rdc.o"`, `"bundle": "0x108"`,
+	} {
+		if !strings.Contains(js.String(), want) {
+			t.Errorf("no %s in %s", want, js.String())
+		}
+	}
+}
+
 func TestNestedCodeObjectsAreListed(t *testing.T) {
 	n := &Notes{Nested: func(yield func(object.Nested, error) bool) {
 		_ = yield(object.Nested{Form: "offload bundle", Name: "host-x86_64-unknown-linux-gnu-", Offset: 0x40}, nil) &&
