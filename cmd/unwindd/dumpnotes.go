@@ -55,7 +55,7 @@ func (g *globals) dumpNotes(path string) error {
 		}
 		defer m.Close()
 		nested, ok := object.NestedIn(path, m.Data(), bundledFormats{})
-		if !object.IsBundle(m.Data()) {
+		if ok && !object.IsBundle(m.Data()) {
 			n.Form = "container"
 			if object.IsArchive(m.Data()) {
 				n.Form = "archive"
