@@ -104,12 +104,15 @@ func splitArguments(text string) (list []string) {
 	return list
 }
 
-// typedOps are the operations by their names: the number of their arguments, what they pop, and
-// what they do.
-var typedOps = map[string]struct {
+// A typedOp is an operation: the number of its arguments, how many entries it pops, and what it
+// does with them, the top last.
+type typedOp struct {
 	arguments, pop int
 	do             func(t *typedTranslator, arguments []string, in []object) error
-}{
+}
+
+// typedOps are the operations by their names.
+var typedOps = map[string]typedOp{
 	"DIOpReferrer":    {1, 0, (*typedTranslator).referrer},
 	"DIOpArg":         {2, 0, (*typedTranslator).argument},
 	"DIOpTypeObject":  {1, 0, (*typedTranslator).typeObject},
@@ -141,11 +144,6 @@ var typedOps = map[string]struct {
 	"DIOpAnd":         binaryOp("DW_OP_and", false, false),
 	"DIOpOr":          binaryOp("DW_OP_or", false, false),
 	"DIOpXor":         binaryOp("DW_OP_xor", false, false),
-}
-
-type typedOp = struct {
-	arguments, pop int
-	do             func(t *typedTranslator, arguments []string, in []object) error
 }
 
 // operation translates one operation.
