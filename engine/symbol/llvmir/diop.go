@@ -554,11 +554,17 @@ func vectorType(typ string) (count uint64, element string, ok bool) {
 	return count, strings.TrimSpace(element), ok && err == nil
 }
 
+// maxTypeText bounds the text of a type, and so how deep arrays are in arrays.
+const maxTypeText = 1 << 10
+
 var floatBits = map[string]uint64{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128}
 
 // typeBits is the size of a type of LLVM in bits; 0 where it is not known. Pointers to local
 // and private memory of AMD's processors have 32.
 func typeBits(typ string) uint64 {
+	if len(typ) > maxTypeText {
+		return 0
+	}
 	if n, isInt := strings.CutPrefix(typ, "i"); isInt {
 		bits, err := strconv.ParseUint(n, 10, 24)
 		if err == nil && bits <= symbol.MaxIRTypeBits {
