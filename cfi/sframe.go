@@ -18,7 +18,8 @@ var (
 	ErrSFrameABI     = errors.New("unusable SFrame ABI")
 )
 
-// The SFrame format (The SFrame Format, version 2 with errata 1, chapter 2).
+// The SFrame format (The SFrame Format, version 3, chapter 2; version 2 with errata 1
+// where that differs).
 const (
 	sframeMagic  = 0xdee2
 	sframeHeader = 28 // bytes, without the auxiliary header
@@ -27,20 +28,26 @@ const (
 	sframePCRel  = 0x4 // SFRAME_F_FDE_FUNC_START_PCREL
 )
 
-// sframeVersions has what differs between versions (1.2, Changes from Version 1
-// to Version 2). Version 3 has other entries throughout and is not read.
-var sframeVersions = map[uint8]struct {
-	size  int  // bytes of an FDE
-	flags byte // those defined; the others must be zero (2.1.3)
-	block bool // an FDE says the size of repeated blocks
-	end   bool // an FRE without offsets is an outermost frame
-}{
-	1: {size: 17, flags: 0x3},
-	2: {size: 20, flags: 0x7, block: true, end: true},
+// An sframeVersion is what differs between versions (1.2, Changes from Version 2 to
+// Version 3; 1.3, Changes from Version 1 to Version 2).
+type sframeVersion struct {
+	size      int  // bytes of an entry of the sub-section of FDEs
+	flags     byte // those defined; the others must be zero (2.1.3)
+	block     bool // an FDE says the size of repeated blocks
+	end       bool // an FRE without data words is an outermost frame
+	attribute bool // FREs begin with the rest of their FDE, which may be flexible or a signal frame's
+	registers bool // on s390x an odd offset is a register number
 }
 
-// An SFrame finds rows in an .sframe section (The SFrame Format, versions 1 and
-// 2). It is safe for concurrent use.
+// sframeVersions are the versions that are read.
+var sframeVersions = map[uint8]*sframeVersion{
+	1: {size: 17, flags: 0x3, registers: true},
+	2: {size: 20, flags: 0x7, block: true, end: true, registers: true},
+	3: {size: 16, flags: 0x5, block: true, end: true, attribute: true},
+}
+
+// An SFrame finds rows in an .sframe section (The SFrame Format, versions 1 to 3).
+// It is safe for concurrent use.
 //
 // The format knows the CFA, the stack pointer, the frame pointer and the return
 // address, and nothing else. A register that functions of the ABI preserve may
@@ -52,7 +59,7 @@ type SFrame struct {
 	section Section
 	big     bool
 	abi     *sframeABI
-	version uint8
+	version *sframeVersion
 	sorted  bool // as the header says
 	pcrel   bool
 	// Offsets from the CFA that hold in all rows; 0: rows have their own.
@@ -85,14 +92,17 @@ func NewSFrame(s Section) (*SFrame, error) {
 	if magic := r.u16(); r.err == nil && magic != sframeMagic {
 		return nil, t.errorf(0, ErrSFrame, "magic number %#x, expected %#x", magic, sframeMagic)
 	}
-	t.version = r.u8()
-	version, known := sframeVersions[t.version]
-	if r.err == nil && !known {
-		return nil, t.errorf(2, ErrSFrameVersion, "%d, expected 1 or 2", t.version)
+	number := r.u8()
+	t.version = sframeVersions[number]
+	switch {
+	case r.err != nil:
+		return nil, t.readError(&r, "the SFrame header")
+	case t.version == nil:
+		return nil, t.errorf(2, ErrSFrameVersion, "%d, expected 1 to 3", number)
 	}
 	flags := r.u8()
-	if unknown := flags &^ version.flags; unknown != 0 {
-		return nil, t.errorf(3, ErrSFrame, "flags %#x, which version %d does not define", unknown, t.version)
+	if unknown := flags &^ t.version.flags; unknown != 0 {
+		return nil, t.errorf(3, ErrSFrame, "flags %#x, which version %d does not define", unknown, number)
 	}
 	t.sorted, t.pcrel = flags&sframeSorted != 0, flags&sframePCRel != 0
 	abi := r.u8()
@@ -111,7 +121,7 @@ func NewSFrame(s Section) (*SFrame, error) {
 	// do not overflow here.
 	start, size := sframeHeader+uint64(auxiliary), uint64(len(s.Data))
 	fdes, fres := start+fdesOff, start+fresOff
-	t.size = version.size
+	t.size = t.version.size
 	if fdes+count*uint64(t.size) > fres {
 		return nil, t.errorf(8, ErrSFrame, "%d FDEs of %d bytes at %#x, but FREs begin at %#x", count, t.size, fdes, fres)
 	}
@@ -276,11 +286,17 @@ type SFrameFDE struct {
 	Block   uint64
 	// BKey says that return addresses are signed with the B key (AArch64).
 	BKey bool
+	// SignalFrame says that the code is what a signal handler returns to. Only version 3
+	// has it.
+	SignalFrame bool
 
 	table *SFrame
 	pos   int // the first FRE
 	rows  uint32
 	wide  int // bytes of an FRE's start address
+	// isFlexible says that data words are pairs of any base register and offset
+	// (SFRAME_FDE_TYPE_FLEX).
+	isFlexible bool
 	// listed counts the rows of repeated blocks in a listing; nil where the FDE
 	// was looked up.
 	listed *atomic.Int64
@@ -294,17 +310,28 @@ func (t *SFrame) start(r *reader) (address uint64, ok bool) {
 	if t.pcrel {
 		base += uint64(r.pos)
 	}
-	v := int64(int32(r.u32()))
+	v := int64(0)
+	if t.version.attribute {
+		v = int64(r.u64())
+	} else {
+		v = int64(int32(r.u32()))
+	}
 	address = base + uint64(v)
 	return address, (v < 0) == (address < base)
 }
 
-// The info word of an FDE.
+// The info bytes of an FDE (2.3.3).
 const (
 	fdeSize    = 0x0f // of the start of an FRE: 1, 2 or 4 bytes
 	fdeRepeats = 0x10
 	fdeBKey    = 0x20
+	fdeSignal  = 0x80
+
+	fdeFlexible = 1 // the FDE type in the second one
 )
+
+// fdeAttribute is the size of what FREs begin with in version 3 (2.3.2).
+const fdeAttribute = 5
 
 // parse reads the FDE with a number below t.count.
 func (t *SFrame) parse(i int, f *SFrameFDE) error {
@@ -314,29 +341,60 @@ func (t *SFrame) parse(i int, f *SFrameFDE) error {
 	start, ok := t.start(&r)
 	size := uint64(r.u32())
 	offset := uint64(r.u32())
-	f.rows = r.u32()
-	info := r.u8()
-	if sframeVersions[t.version].block {
+	f.Start, f.End = start, start+size
+	if r.err == nil && (!ok || f.End < f.Start) {
+		return t.errorf(f.Offset, ErrOverflow, "%#x bytes of code at %#x", size, start)
+	}
+	info, kind := uint64(r.pos)+4, byte(0) // where the info bytes are
+	fres := uint64(t.fresEnd - t.fres)
+	if !t.version.attribute {
+		f.rows = r.u32()
+	} else {
+		if offset > fres || fres-offset < fdeAttribute {
+			return t.errorf(f.Offset+12, ErrTruncated, "%d bytes of an FDE's attribute at %#x of %#x", fdeAttribute, offset, fres)
+		}
+		r = t.reader(t.fres + int(offset))
+		info = uint64(r.pos) + 2
+		f.rows = uint32(r.u16())
+		offset += fdeAttribute
+	}
+	bits := r.u8()
+	if t.version.attribute {
+		kind = r.u8()
+	}
+	if t.version.block {
 		f.Block = uint64(r.u8())
 	}
 	if r.err != nil {
 		return t.readError(&r, "an FDE")
 	}
-	f.Start, f.End = start, start+size
-	f.Repeats, f.BKey, f.wide = info&fdeRepeats != 0, info&fdeBKey != 0, 1<<(info&fdeSize)
+	f.setInfo(bits, kind)
 	switch {
-	case !ok || f.End < f.Start:
-		return t.errorf(f.Offset, ErrOverflow, "%#x bytes of code at %#x", size, start)
-	case info&^(fdeSize|fdeRepeats|fdeBKey) != 0 || f.BKey && !t.abi.signed || info&fdeSize > 2:
-		return t.errorf(f.Offset+16, ErrSFrame, "info word %#x of an FDE", info)
-	case f.Repeats && f.Block == 0 && sframeVersions[t.version].block:
-		return t.errorf(f.Offset+17, ErrSFrame, "repeated blocks of no size")
-	case offset > uint64(t.fresEnd-t.fres) || uint64(f.rows)*uint64(f.wide+1) > uint64(t.fresEnd-t.fres)-offset:
-		return t.errorf(f.Offset+8, ErrTruncated, "%d FREs at %#x of %#x", f.rows, offset, t.fresEnd-t.fres)
+	case !f.isInfo(bits, kind):
+		return t.errorf(info, ErrSFrame, "info word %#x of an FDE", uint16(kind)<<8|uint16(bits))
+	case f.Repeats && f.Block == 0 && t.version.block:
+		return t.errorf(info+1, ErrSFrame, "repeated blocks of no size")
+	case offset > fres || uint64(f.rows)*uint64(f.wide+1) > fres-offset:
+		return t.errorf(f.Offset+8, ErrTruncated, "%d FREs at %#x of %#x", f.rows, offset, fres)
 	}
 	if !f.Repeats {
 		f.Block = 0
 	}
 	f.pos = t.fres + int(offset)
 	return nil
+}
+
+// setInfo takes what the info bytes of an FDE say.
+func (f *SFrameFDE) setInfo(bits, kind byte) {
+	f.Repeats, f.BKey, f.wide = bits&fdeRepeats != 0, bits&fdeBKey != 0, 1<<(bits&fdeSize)
+	f.SignalFrame, f.isFlexible = bits&fdeSignal != 0, kind == fdeFlexible
+}
+
+// isInfo says whether the info bytes of an FDE are ones that its version and ABI have.
+func (f *SFrameFDE) isInfo(bits, kind byte) bool {
+	defined := byte(fdeSize | fdeRepeats | fdeBKey)
+	if f.table.version.attribute {
+		defined |= fdeSignal
+	}
+	return bits&^defined == 0 && (!f.BKey || f.table.abi.signed) && bits&fdeSize <= 2 && kind <= fdeFlexible
 }

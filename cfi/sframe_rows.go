@@ -13,8 +13,11 @@ type sframeFRE struct {
 	start   uint64 // bytes from the start of the function or block
 	info    byte
 	count   int
-	offsets [3]int64
+	offsets [maxFREWords]int64
 }
+
+// maxFREWords is how many data words an FRE can have: three pairs of a flexible FDE.
+const maxFREWords = 6
 
 // An sframeCursor goes through the FREs of an FDE. Those that begin at one
 // address are one, the last of them.
@@ -34,7 +37,7 @@ func (f *SFrameFDE) cursor() (c sframeCursor, err error) {
 	c.r.data = c.r.data[:f.table.fresEnd:f.table.fresEnd]
 	if f.Repeats {
 		if f.Block == 0 {
-			return c, f.table.errorf(f.Offset, ErrSFrame, "version %d does not say how long a repeated block is", f.table.version)
+			return c, f.table.errorf(f.Offset, ErrSFrame, "version 1 does not say how long a repeated block is")
 		}
 		c.limit = f.Block
 	}
@@ -65,7 +68,11 @@ func (c *sframeCursor) read() error {
 	e.info = r.u8()
 	e.count = int(e.info >> freCountShift & freCountMask)
 	size := e.info >> freSizeShift & freSizeMask
-	if r.err == nil && (size > 2 || e.count > len(e.offsets)) {
+	most := maxFREWords
+	if !c.fde.isFlexible {
+		most /= 2
+	}
+	if r.err == nil && (size > 2 || e.count > most) {
 		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x of an FRE", e.info)
 	}
 	for i := range min(e.count, len(e.offsets)) {
@@ -107,11 +114,18 @@ func (c *sframeCursor) step() (bool, error) {
 // reused between calls (Clone keeps one).
 //
 // A row whose CFA is NoCFA and whose return address is Undefined is an FRE
-// without offsets: version 2 has it for code that nothing called. ErrLimit when
+// without data words, or in version 3 an FDE without FREs: code that nothing called,
+// from version 2 on. ErrLimit when
 // repeated blocks make more than 1,048,576 rows, those of other FDEs that one
 // range over FDEs gave included.
 func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {
+		return nil
+	}
+	row := new(Row)
+	if f.isOutermost() {
+		f.fillOutermost(row)
+		yield(row)
 		return nil
 	}
 	first, err := f.cursor()
@@ -121,7 +135,6 @@ func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	if blocks := (f.End-f.Start-1)/first.limit + 1; f.Repeats && f.tooMany(blocks*uint64(f.rows)) {
 		return f.table.errorf(f.Offset, ErrLimit, "%d blocks of %d rows", blocks, f.rows)
 	}
-	row := new(Row)
 	for base := f.Start; ; base += first.limit {
 		c := first
 		for {
@@ -167,6 +180,10 @@ func (f *SFrameFDE) rowAt(pc uint64, row *Row) error {
 		}
 		return f.table.errorf(f.Offset, ErrNoRow, "%#x, the FDE is %#x to %#x", pc, f.Start, f.End)
 	}
+	if f.isOutermost() {
+		f.fillOutermost(row)
+		return nil
+	}
 	c, err := f.cursor()
 	if err != nil {
 		return err
@@ -191,49 +208,75 @@ func (f *SFrameFDE) rowAt(pc uint64, row *Row) error {
 	}
 }
 
+// isOutermost says whether nothing called the code: it has no FREs in version 3
+// (1.2).
+func (f *SFrameFDE) isOutermost() bool {
+	return f.rows == 0 && f.table.version.attribute && !f.isFlexible
+}
+
+// fillOutermost makes row that of code that nothing called.
+func (f *SFrameFDE) fillOutermost(row *Row) {
+	row.reset()
+	row.Start, row.End, row.SignalFrame = f.Start, f.End, f.SignalFrame
+	row.ReturnAddress = f.table.abi.ra
+	row.Rules = append(row.Rules, RegisterRule{row.ReturnAddress, Rule{Kind: Undefined}})
+}
+
 // fill makes row what the FRE says of a function or block at base.
 func (c *sframeCursor) fill(row *Row, base uint64) error {
 	t, e := c.fde.table, &c.fre
 	a := t.abi
-	row.reset()
-	row.Start, row.End = base+e.start, c.fde.End
+	c.fde.fillOutermost(row)
+	row.Start = base + e.start
 	if c.end < c.fde.End-base {
 		row.End = base + c.end
 	}
-	row.ReturnAddress = a.ra
 	if e.count == 0 {
-		if !sframeVersions[t.version].end || e.info != 0 {
+		if !t.version.end || e.info != 0 && !t.version.attribute {
 			return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: an FRE without offsets", e.info)
 		}
-		row.Rules = append(row.Rules, RegisterRule{a.ra, Rule{Kind: Undefined}})
 		return nil
 	}
 	row.WindowSave = e.info&freSigned != 0
 	if row.WindowSave && !a.signed {
 		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: a signed return address on %s", e.info, a.name)
 	}
+	row.Rules = append(row.Rules[:0], a.rules...)
+	ra, fp := &row.Rules[a.raAt].Rule, &row.Rules[a.fpAt].Rule
+	ra.Kind, fp.Kind = SameValue, SameValue
+	if t.fixedRA != 0 {
+		*ra = Rule{Kind: Offset, Offset: t.fixedRA}
+	}
+	if t.fixedFP != 0 {
+		*fp = Rule{Kind: Offset, Offset: t.fixedFP}
+	}
+	if c.fde.isFlexible {
+		return c.fillFlexible(row, ra, fp)
+	}
+	return c.fillDefault(row, ra, fp)
+}
+
+// fillDefault takes the data words of an FRE that are offsets, as the ABI has them
+// (3.1).
+func (c *sframeCursor) fillDefault(row *Row, ra, fp *Rule) error {
+	t, e := c.fde.table, &c.fre
+	a := t.abi
 	row.CFA = CFARule{Kind: CFARegister, Register: a.fp, Offset: e.offsets[0]*a.scale + a.bias}
 	if e.info&freFromSP != 0 {
 		row.CFA.Register = a.sp
 	}
-	row.Rules = append(row.Rules, a.rules...)
-	ra, fp := &row.Rules[a.raAt].Rule, &row.Rules[a.fpAt].Rule
-	ra.Kind, fp.Kind = SameValue, SameValue
+	registers := a.registers && t.version.registers
 	used := 1
-	if t.fixedRA != 0 {
-		*ra = Rule{Kind: Offset, Offset: t.fixedRA}
-	} else if used < e.count {
+	if t.fixedRA == 0 && used < e.count {
 		// An offset of 0 keeps the place of a return address that was not
-		// saved (SFRAME_FRE_RA_OFFSET_INVALID, 3.3).
+		// saved (SFRAME_FRE_RA_OFFSET_INVALID, 3.1.3).
 		if e.offsets[used] != 0 || !a.registers {
-			*ra = a.saved(e.offsets[used])
+			*ra = saved(e.offsets[used], registers)
 		}
 		used++
 	}
-	if t.fixedFP != 0 {
-		*fp = Rule{Kind: Offset, Offset: t.fixedFP}
-	} else if used < e.count {
-		*fp = a.saved(e.offsets[used])
+	if t.fixedFP == 0 && used < e.count {
+		*fp = saved(e.offsets[used], registers)
 		used++
 	}
 	if used < e.count || a.both && e.count > 1 && fp.Kind == SameValue || ra.Kind == Unspecified || fp.Kind == Unspecified {
@@ -244,10 +287,10 @@ func (c *sframeCursor) fill(row *Row, base uint64) error {
 }
 
 // saved is the rule of a register that an FRE has an offset for; Unspecified
-// when the offset has no meaning.
-func (a *sframeABI) saved(offset int64) Rule {
+// when the offset has no meaning. With registers an odd one is a register number.
+func saved(offset int64, registers bool) Rule {
 	switch {
-	case !a.registers || offset&1 == 0 && offset != 0:
+	case !registers || offset&1 == 0 && offset != 0:
 		return Rule{Kind: Offset, Offset: offset}
 	case offset > 0:
 		return Rule{Kind: Register, Register: uint64(offset >> 1)}

@@ -28,6 +28,7 @@ type sfdeSpec struct {
 	start  uint64
 	size   uint32
 	info   byte // FRE type, FDE type, key
+	kind   byte // of the FDE, in version 3
 	block  byte
 	fres   []byte
 	n      uint32
@@ -53,22 +54,27 @@ func (s sframeSpec) section() Section {
 	if s.address == 0 {
 		s.address = 0x2000
 	}
-	size := 20
-	if s.version == 1 {
-		size = 17
-	}
+	size := map[byte]int{1: 17, 2: 20, 3: 16}[s.version]
 	var fres []byte
 	total := s.total
-	for _, f := range s.fdes {
+	o := s.order
+	words := func(b []byte, list ...uint32) []byte {
+		for _, v := range list {
+			b = o.AppendUint32(b, v)
+		}
+		return b
+	}
+	for i, f := range s.fdes {
+		if s.version == 3 {
+			f.fres = append(append(o.AppendUint16(nil, uint16(f.n)), f.info, f.kind, f.block), f.fres...)
+			s.fdes[i].fres = f.fres
+		}
 		fres = append(fres, f.fres...)
 		total += int(f.n)
 	}
-	o := s.order
 	b := o.AppendUint16(nil, 0xdee2)
 	b = append(b, s.version, s.flags, s.abi, byte(s.fp), byte(s.ra), byte(len(s.auxiliary)))
-	for _, v := range []int{len(s.fdes), total, len(fres), 0, len(s.fdes) * size} {
-		b = o.AppendUint32(b, uint32(v))
-	}
+	b = words(b, uint32(len(s.fdes)), uint32(total), uint32(len(fres)), 0, uint32(len(s.fdes)*size))
 	b = append(b, s.auxiliary...)
 	at := uint32(0)
 	for _, f := range s.fdes {
@@ -76,12 +82,13 @@ func (s sframeSpec) section() Section {
 		if s.flags&4 != 0 {
 			base += uint64(len(b))
 		}
-		for _, v := range []uint32{uint32(f.start - base), f.size, at + f.offset, f.n} {
-			b = o.AppendUint32(b, v)
-		}
-		b = append(b, f.info)
-		if s.version != 1 {
-			b = append(b, f.block, 0, 0)
+		switch s.version {
+		case 1:
+			b = append(words(b, uint32(f.start-base), f.size, at+f.offset, f.n), f.info)
+		case 2:
+			b = append(words(b, uint32(f.start-base), f.size, at+f.offset, f.n), f.info, f.block, 0, 0)
+		default:
+			b = words(o.AppendUint64(b, f.start-base), f.size, at+f.offset)
 		}
 		at += uint32(len(f.fres))
 	}
@@ -260,8 +267,8 @@ func TestSFrameHeadersThatAreRefused(t *testing.T) {
 		{"a header that is cut", func(s *Section) { s.Data = s.Data[:27] }, ErrTruncated, ".sframe+0x18: data ends early: expected the SFrame header"},
 		{"no byte order", func(s *Section) { s.Order = nil }, ErrSection, ".sframe+0x0: unusable section description: byte order <nil>, expected little or big endian"},
 		{"the other byte order", func(s *Section) { s.Order = binary.BigEndian }, ErrSFrame, ".sframe+0x0: malformed SFrame section: magic number 0xe2de, expected 0xdee2"},
-		{"version 3", set(2, 3), ErrSFrameVersion, ".sframe+0x2: SFrame version is not supported: 3, expected 1 or 2"},
-		{"version 0", set(2, 0), ErrSFrameVersion, ".sframe+0x2: SFrame version is not supported: 0, expected 1 or 2"},
+		{"version 4", set(2, 4), ErrSFrameVersion, ".sframe+0x2: SFrame version is not supported: 4, expected 1 to 3"},
+		{"version 0", set(2, 0), ErrSFrameVersion, ".sframe+0x2: SFrame version is not supported: 0, expected 1 to 3"},
 		{"a flag that is not defined", set(3, 9), ErrSFrame, ".sframe+0x3: malformed SFrame section: flags 0x8, which version 2 does not define"},
 		{"a flag of version 2 in version 1", set(2, 1, 4), ErrSFrame, ".sframe+0x3: malformed SFrame section: flags 0x4, which version 1 does not define"},
 		{"an ABI that is not known", set(4, 5), ErrSFrameABI, ".sframe+0x4: unusable SFrame ABI: identifier 5, expected 1 to 4"},
@@ -538,9 +545,9 @@ func checkSFrame(t *testing.T, table *SFrame) {
 }
 
 func FuzzSFrame(f *testing.F) {
-	for _, version := range []byte{1, 2} {
+	for version, allowed := range map[byte]byte{1: 3, 2: 7, 3: 5} {
 		for _, flags := range []byte{0, 1, 5} {
-			s := sframeSpec{version: version, flags: flags & (version<<1 | 1), address: 0x2000, fdes: []sfdeSpec{
+			s := sframeSpec{version: version, flags: flags & allowed, address: 0x2000, fdes: []sfdeSpec{
 				{start: 0x1000, size: 0x40, n: 3, fres: []byte{0, 3, 8, 1, 5, 16, 0xf0, 4, 4, 16, 0xf0}},
 				{start: 0x1040, size: 0x2c, info: 0x10, block: 16, n: 2, fres: []byte{0, 3, 8, 11, 3, 16}},
 				{start: 0x3000, size: 0x1000, info: 1, n: 2, fres: []byte{0, 0, 0x23, 0x10, 0x04, 0x34, 0x02, 0x25, 0, 1, 0xf0, 0xff}},
@@ -549,6 +556,7 @@ func FuzzSFrame(f *testing.F) {
 			f.Add(s.section().Data, s.address, false)
 		}
 	}
+	f.Add(sframeSpec{version: 3, fdes: []sfdeSpec{{start: 0x1000, size: 0x40, kind: 1, n: 2, fres: []byte{0, 12, 0x51, 8, 0x31, 4, 0x53, 0xf8, 4, 6, 0x33, 8, 0}}, {start: 0x1040, size: 8}}}.section().Data, uint64(0x2000), false)
 	f.Add(sframeSpec{abi: 2, fdes: []sfdeSpec{{start: 0x1000, size: 0x40, info: 0x20, n: 2, fres: []byte{0, 0x83, 0, 8, 0x86, 32, 0xe8, 0xe0}}}}.section().Data, uint64(0x2000), false)
 	f.Add(sframeSpec{abi: 1, fdes: []sfdeSpec{{start: 0x1000, size: 0x40, n: 1, fres: []byte{0, 7, 32, 0xe8, 0xe0}}}}.section().Data, uint64(0x2000), true)
 	f.Add(sframeSpec{abi: 4, fdes: []sfdeSpec{{start: 0x1000, size: 0x40, n: 2, fres: []byte{0, 7, 20, 0xd0, 0xb8, 10, 7, 0, 33, 35}}}}.section().Data, uint64(0x2000), true)

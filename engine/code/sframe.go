@@ -83,12 +83,22 @@ func (s sframes) Row(_ context.Context, at *Lookup) (*Row, error) {
 		return nil, nil
 	}
 	fde, err := s.table.FDE(at.Address)
+	address := at.Address
+	if !at.IsExact && (err != nil || !fde.SignalFrame) {
+		// As in callFrameRow, a signal trampoline is entered by returning to its start.
+		if begins, beginsErr := s.table.FDE(at.PC); beginsErr == nil && begins.SignalFrame {
+			fde, err = begins, nil
+		}
+	}
 	row := new(cfi.Row)
 	if err == nil {
+		if fde.SignalFrame {
+			address = at.PC
+		}
 		if !at.Bounds.IsKnown && !fde.Repeats {
 			at.Bounds = Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
 		}
-		err = fde.RowAt(at.Address, row)
+		err = fde.RowAt(address, row)
 	}
 	switch {
 	case err == nil && !isCFA(row): // an FRE without offsets

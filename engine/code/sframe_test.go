@@ -68,8 +68,8 @@ func TestSFrameOfObjects(t *testing.T) {
 		{"a relocatable file, whose start addresses are not the format's", withSFrame(t, "-c"), false, ""},
 		{"a program of another machine", changed(func(data []byte, _ *object.Section) { data[18] = 183 }), false,
 			".sframe is for ELF machine 62 (x86_64), the object is of ELF machine 183 (aarch64)"},
-		{"a version that is not read", changed(func(data []byte, s *object.Section) { data[s.Offset+2] = 3 }), false,
-			".sframe+0x2: SFrame version is not supported: 3, expected 1 or 2"},
+		{"a version that is not read", changed(func(data []byte, s *object.Section) { data[s.Offset+2] = 4 }), false,
+			".sframe+0x2: SFrame version is not supported: 4, expected 1 to 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table, err := SFrameTable(openObject(t, c.path))
@@ -162,6 +162,30 @@ func TestRowsOfSFrame(t *testing.T) {
 	}
 	if len(problems) != 1 {
 		t.Errorf("problems %q, want one", problems)
+	}
+}
+
+// Version 3 marks signal trampolines, which are returned to at their start.
+func TestSignalFramesOfSFrame(t *testing.T) {
+	table, err := SFrameTable(openObject(t, filepath.Join("..", "..", "cfi", "testdata", "sframe3", "x86_64.elf")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sframes{nil, table}
+	s.object = &Object{File: openObject(t, os.Args[0])}
+	const restore = 0x40105c
+	for _, at := range []*Lookup{{PC: restore, Address: restore - 1}, {PC: restore + 3, Address: restore + 3, IsExact: true}, {PC: restore + 3, Address: restore + 2}} {
+		row, err := s.Row(t.Context(), at)
+		if err != nil || row == nil || !row.IsSignalFrame() || at.Bounds.Start != restore {
+			t.Errorf("%#x: row %+v, bounds %+v, %v; expected that of a signal frame", at.PC, row, at.Bounds, err)
+		}
+	}
+	if row, err := s.Row(t.Context(), &Lookup{PC: restore, Address: restore, IsExact: true}); err != nil || row == nil || !row.IsSignalFrame() {
+		t.Errorf("%+v, %v", row, err)
+	}
+	const behindCall = 0x401025 // in a function, behind another address
+	if row, err := s.Row(t.Context(), &Lookup{PC: behindCall, Address: behindCall - 1}); err != nil || row == nil || row.IsSignalFrame() {
+		t.Errorf("%+v, %v", row, err)
 	}
 }
 
