@@ -5,9 +5,10 @@
 // leaves in place.
 //
 // Four layouts are read, told by their magic numbers: those of Go 1.2, 1.16,
-// 1.18 and 1.20. Inlined calls are known from Go 1.20 on: the layout of their
-// trees before that is not read, and the one frame has the position of the
-// innermost call.
+// 1.18 and 1.20. Inlined calls are known from Go 1.18 on: where their trees are
+// before that is not read, and the one frame has the position of the innermost
+// call. Where trees are not found in a later program, a frame of code that was
+// inlined has no position, for it would be that of another function.
 package gopclntab
 
 import (
@@ -15,6 +16,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -36,11 +38,10 @@ const (
 )
 
 // Indexes of the tables that inlined calls are found by, the same in all
-// versions that have the layout of 1.20.
+// versions that have the layouts of 1.18 and 1.20.
 const (
 	pcdataInlTree   = 2
 	funcdataInlTree = 3
-	inlinedCallSize = 16
 )
 
 // Bounds on what one address costs.
@@ -286,38 +287,46 @@ func (t *Table) value(f *function, table uint32, address uint64) (value int32, o
 }
 
 // valueAt is value with where it holds, which may be beyond the function.
-func (t *Table) valueAt(f *function, table uint32, address uint64) (r run, ok bool) {
-	if table == 0 || uint64(table) >= uint64(len(t.pctab)) {
-		return r, false
-	}
-	b := t.pctab[table:]
-	pc := f.start
-	value := int32(-1)
-	for step := 0; step < maxSteps; step++ {
-		delta, n := binary.Uvarint(b)
-		if n <= 0 || delta == 0 && step > 0 {
-			return r, false
+func (t *Table) valueAt(f *function, table uint32, address uint64) (run, bool) {
+	for r := range t.values(f, table) {
+		if address < r.end {
+			return r, true
 		}
-		b = b[n:]
-		advance, n := binary.Uvarint(b)
-		if n <= 0 || advance > (f.end-pc)/t.quantum {
-			// A table may run beyond its function, no further than its last value.
-			if n <= 0 {
-				return r, false
+	}
+	return run{}, false
+}
+
+// values are the runs of a table of a function, by address.
+func (t *Table) values(f *function, table uint32) iter.Seq[run] {
+	return func(yield func(run) bool) {
+		if table == 0 || uint64(table) >= uint64(len(t.pctab)) {
+			return
+		}
+		b := t.pctab[table:]
+		pc := f.start
+		value := int32(-1)
+		for step := 0; step < maxSteps && (pc < f.end || step == 0); step++ {
+			delta, n := binary.Uvarint(b)
+			if n <= 0 || delta == 0 && step > 0 {
+				return
 			}
-			advance = (f.end - pc + t.quantum - 1) / t.quantum
-		}
-		b = b[n:]
-		value += zigzag(uint32(delta))
-		start := pc
-		if pc += advance * t.quantum; address < pc {
-			return run{start, pc, value}, true
-		}
-		if pc >= f.end {
-			return r, false
+			b = b[n:]
+			advance, n := binary.Uvarint(b)
+			if n <= 0 {
+				return
+			}
+			if advance > (f.end-pc)/t.quantum {
+				// A table may run beyond its function, no further than its last value.
+				advance = (f.end - pc + t.quantum - 1) / t.quantum
+			}
+			b = b[n:]
+			value += zigzag(uint32(delta))
+			start := pc
+			if pc += advance * t.quantum; !yield(run{start, pc, value}) {
+				return
+			}
 		}
 	}
-	return r, false
 }
 
 func zigzag(v uint32) int32 { return int32(v>>1) ^ -int32(v&1) }
@@ -346,21 +355,24 @@ func (t *Table) frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, erro
 	if _, ok := t.value(&f, f.pcln, address); !ok && f.pcln != 0 {
 		return dst, nil
 	}
-	tree := t.tree(&f)
+	outer := symbol.Frame{Function: t.text(f.name), StartLine: int(max(f.line, 0)), Start: f.start, HasStart: true}
+	before := len(dst)
+	tree := t.tree(t.gofunc, &f)
 	for range maxInline {
+		n := t.inlinedCall(&f, address)
+		if n < 0 {
+			outer.File, outer.Line = t.position(&f, address)
+			return append(dst, outer), nil
+		}
+		call, ok := t.call(tree, n, &f)
+		if !ok {
+			return append(dst[:before], outer), nil
+		}
 		frame := symbol.Frame{}
 		frame.File, frame.Line = t.position(&f, address)
-		call, inlined := t.inlined(&f, tree, address)
-		if !inlined {
-			frame.Function, frame.StartLine = t.text(f.name), int(max(f.line, 0))
-			frame.Start, frame.HasStart = f.start, true
-			return append(dst, frame), nil
-		}
 		frame.Function, frame.StartLine, frame.Inlined = t.text(call.name), int(max(call.line, 0)), true
 		dst = append(dst, frame)
-		if address = f.start + uint64(call.parent); address >= f.end {
-			return dst, fmt.Errorf("%s: .gopclntab: a call inlined into the function at %#x is at %#x, beyond its end", t.name, f.start, address)
-		}
+		address = f.start + uint64(call.parent)
 	}
 	return dst, fmt.Errorf("%s: .gopclntab: more than %d inlined calls at %#x", t.name, maxInline, address)
 }
@@ -418,42 +430,4 @@ func (t *Table) position(f *function, address uint64) (string, int) {
 		return "", 0
 	}
 	return name, int(line)
-}
-
-// A call is one that was inlined.
-type call struct {
-	name   int32
-	parent int32 // an instruction at the position of the call, from the function's start
-	line   int32 // of the declaration
-}
-
-// tree returns the inlined calls of a function; nil where there are none, or
-// where they are not known.
-func (t *Table) tree(f *function) []byte {
-	if t.magic != magic120 || f.nfuncdata <= funcdataInlTree || f.npcdata <= pcdataInlTree {
-		return nil
-	}
-	at := 4 * (uint64(f.npcdata) + funcdataInlTree)
-	if at+4 > uint64(len(f.rest)) {
-		return nil
-	}
-	off := t.order.Uint32(f.rest[at:])
-	if uint64(off) >= uint64(len(t.gofunc)) {
-		return nil
-	}
-	return t.gofunc[off:]
-}
-
-// inlined returns the innermost call that was inlined at an address.
-func (t *Table) inlined(f *function, tree []byte, address uint64) (c call, ok bool) {
-	if tree == nil {
-		return c, false
-	}
-	n, ok := t.value(f, t.order.Uint32(f.rest[4*pcdataInlTree:]), address)
-	if !ok || n < 0 || (uint64(n)+1)*inlinedCallSize > uint64(len(tree)) {
-		return c, false
-	}
-	b := tree[int(n)*inlinedCallSize:]
-	c = call{int32(t.order.Uint32(b[4:])), int32(t.order.Uint32(b[8:])), int32(t.order.Uint32(b[12:]))}
-	return c, c.parent >= 0 && t.text(c.name) != ""
 }

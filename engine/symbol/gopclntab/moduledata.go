@@ -8,14 +8,17 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// Words of runtime.moduledata, which begins with the address of the table and
-// the parts that the table has. The layout is the same from Go 1.20 on as far
-// as these, and from 1.18 on as far as the text.
+// Words of runtime.moduledata. It begins with the address of the table and those of
+// the parts that the table has. What lies behind is elsewhere in each version of Go,
+// whose table may have the same magic number: go:func.* is word 38 of Go 1.18, 40 of
+// 1.20 and 43 of 1.27. So those words are searched, and what is found is verified.
 const (
-	wordHeader = 0
-	wordNames  = 1
-	wordText   = 22
-	wordGofunc = 40
+	wordHeader  = 0
+	wordNames   = 1
+	wordMinPC   = 20 // where the first function begins
+	wordMaxPC   = 21 // where the last one ends
+	wordText    = 22
+	moduleWords = 64 // that are looked at
 )
 
 // dataSections are those that hold runtime.moduledata, the likely ones first.
@@ -36,34 +39,8 @@ func (t *Table) place(o *object.Object, address uint64, table []byte) {
 		}
 	}
 	names := address + t.pointer(table[8+3*t.ptrSize:])
-	size := uint64(t.ptrSize)
-	take := func(at uint64) bool {
-		relocated := t.relocated(o, func(place, _ uint64) bool { return place-at < (wordGofunc+1)*size })
-		var words [wordGofunc + 1]uint64
-		b := make([]byte, size)
-		for i := range words {
-			place := at + uint64(i)*size
-			if n, err := o.ReadAddress(b, place); err != nil || n != len(b) {
-				return false
-			}
-			words[i] = t.pointer(b)
-			for _, r := range relocated {
-				if r.place == place {
-					words[i] = r.value
-				}
-			}
-		}
-		if words[wordHeader] != address || words[wordNames] != names || words[wordText] == 0 {
-			return false
-		}
-		t.textStart = words[wordText]
-		if t.magic == magic120 {
-			t.gofunc = fileFrom(o, words[wordGofunc])
-		}
-		return true
-	}
 	for _, r := range t.relocated(o, func(_, value uint64) bool { return value == address }) {
-		if take(r.place) {
+		if t.takeModule(o, r.place, address, names) {
 			return
 		}
 	}
@@ -77,11 +54,50 @@ func (t *Table) place(o *object.Object, address uint64, table []byte) {
 			continue
 		}
 		for i := 0; i+2*t.ptrSize <= len(b); i += t.ptrSize {
-			if t.pointer(b[i:]) == address && t.pointer(b[i+t.ptrSize:]) == names && take(s.Address+uint64(i)) {
+			if t.pointer(b[i:]) == address && t.pointer(b[i+t.ptrSize:]) == names && t.takeModule(o, s.Address+uint64(i), address, names) {
 				return
 			}
 		}
 	}
+}
+
+// takeModule takes what is wanted of the runtime.moduledata at an address, if one is
+// there: that of the table at header, whose names begin at another address.
+func (t *Table) takeModule(o *object.Object, at, header, names uint64) bool {
+	words := t.moduleWords(o, at)
+	if len(words) <= wordText || words[wordHeader] != header || words[wordNames] != names {
+		return false
+	}
+	text := words[wordText]
+	if text == 0 || t.nfunc == 0 || text+t.entry(0) != words[wordMinPC] || text+t.entry(2*t.nfunc) != words[wordMaxPC] {
+		return false
+	}
+	t.textStart = text
+	for _, word := range words[wordText+1:] {
+		if b := fileFrom(o, word); b != nil && t.hasTrees(b) {
+			t.gofunc = b
+			break
+		}
+	}
+	return true
+}
+
+// moduleWords are the words at an address, as many as there are of those that are
+// looked at, with what relocations write there.
+func (t *Table) moduleWords(o *object.Object, at uint64) []uint64 {
+	size := uint64(t.ptrSize)
+	b := make([]byte, moduleWords*size)
+	n, _ := o.ReadAddress(b, at) // one that ends before is as good
+	words := make([]uint64, n/t.ptrSize)
+	for i := range words {
+		words[i] = t.pointer(b[uint64(i)*size:])
+	}
+	for _, r := range t.relocated(o, func(place, _ uint64) bool { return place-at < moduleWords*size }) {
+		if i := (r.place - at) / size; (r.place-at)%size == 0 && i < uint64(len(words)) {
+			words[i] = r.value
+		}
+	}
+	return words
 }
 
 // fileFrom is what the section that holds an address has from there on.
