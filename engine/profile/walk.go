@@ -143,7 +143,7 @@ var (
 	stopNoStack   = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recording has neither registers nor a call chain of the thread"}
 	stopChain     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the recorded call chain ends here"}
 	stopCalls     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the calls that the CPU recorded end here"}
-	stopDeferred  = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the thread's call chain is in a record of its own (CALLCHAIN_DEFERRED), which is not read"}
+	stopDeferred  = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the thread's call chain should be in a record of its own (CALLCHAIN_DEFERRED), which the recording does not have"}
 	stopGuest     = walk.Stopped{Reason: walk.StopEndOfStack, Detail: "the stack of a guest is not recorded"}
 	stopNoProcess = walk.Stopped{Reason: walk.StopNoModule, Detail: "nothing is known of the process"}
 	// The kernel copies them one after the other: the stack pointer may be the

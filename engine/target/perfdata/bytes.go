@@ -26,6 +26,13 @@ func (e endian) u32(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
+func (e endian) append64(b []byte, v uint64) []byte {
+	if e {
+		return binary.BigEndian.AppendUint64(b, v)
+	}
+	return binary.LittleEndian.AppendUint64(b, v)
+}
+
 func (e endian) u64(b []byte) uint64 {
 	if e {
 		return binary.BigEndian.Uint64(b)

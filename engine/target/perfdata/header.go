@@ -59,6 +59,7 @@ func (f *File) readRecords() {
 	if len(f.attrs.list) > 1 && f.attrs.common.sampleID <= 0 {
 		f.problems.add("which event a sample is of cannot be told: %s", eventAmbiguous)
 	}
+	f.sortDeferred()
 	slices.SortStableFunc(f.runs, func(a, b run) int { return cmp.Compare(a.time, b.time) })
 }
 

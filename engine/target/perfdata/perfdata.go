@@ -32,6 +32,7 @@ type File struct {
 	features Features
 	buildIDs map[string][]byte
 	counts   map[RecordType]uint64
+	deferred map[deferredKey][]deferredChain
 	lost     uint64 // records
 	dropped  uint64 // samples
 	traced   uint64 // bytes of AUX areas
@@ -208,6 +209,9 @@ func (f *File) scan(index int) {
 			t = f.latest
 		}
 		f.latest = max(f.latest, t)
+		if r.kind == recordDeferred {
+			f.scanDeferred(&r, index, t)
+		}
 		switch {
 		case open && t >= last:
 		case len(f.runs) < f.maxRuns:

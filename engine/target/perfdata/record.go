@@ -23,6 +23,7 @@ const (
 	recordMmap2       RecordType = 10
 	recordLostSamples RecordType = 13
 	recordKsymbol     RecordType = 17
+	recordDeferred    RecordType = 22
 
 	recordUser        RecordType = 64 // perf's own begin here
 	recordAttr        RecordType = 64

@@ -88,7 +88,8 @@ const (
 	ContextGuestKernel
 	ContextGuestUser
 	// ContextUserDeferred is a number by which a CALLCHAIN_DEFERRED record, which
-	// follows when the thread is in user mode again, has its chain.
+	// follows when the thread is in user mode again, has its chain. A Sample has it
+	// where the recording has no such record.
 	ContextUserDeferred
 )
 
@@ -212,6 +213,9 @@ func (f *File) decode(r *record, s *Sample) {
 		}
 	} else if s.Problem == "" && r.isCut {
 		s.Problem = fmt.Sprintf("the file ends %d bytes into the sample", len(r.data))
+	}
+	if len(f.deferred) > 0 {
+		f.mergeDeferred(s)
 	}
 	if d.excess > 0 && s.Problem == "" {
 		s.Problem = fmt.Sprintf("its stack says that %d bytes were copied, which is more than it has", d.excess)
