@@ -28,6 +28,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -39,10 +40,12 @@ import (
 	"github.com/unwindd/unwindd/engine/target/elfcore"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/process"
+	"github.com/unwindd/unwindd/engine/target/registered"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
 	"github.com/unwindd/unwindd/engine/unpack"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -334,7 +337,9 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.Attach(t), nil
+	own := e.Attach(t)
+	own.readPerfMap()
+	return own, nil
 }
 
 // RecordProcess looks at a living process again and again, and writes what it saw to file,
@@ -358,9 +363,31 @@ func (e *Engine) finderOf(state target.Target) object.Finder {
 // Attach walks a target that the caller made. Close closes it.
 func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.finderOf(state)) }
 
+// addRegistered adds the code that the program made and registered for debuggers.
+func (t *Target) addRegistered() {
+	state := t.State()
+	list, problems := registered.Modules(state.Modules(), func(address uint64, buf []byte) (n int, err error) {
+		guarded := object.Guard(func() error {
+			n, err = state.ReadMemory(locexpr.DefaultSpace, address, buf)
+			return nil
+		})
+		if guarded != nil {
+			return 0, guarded
+		}
+		return n, err
+	})
+	if kind := state.Info().Kind; kind == target.ELFCore || kind == target.LiveProcess {
+		t.registered = problems // others need not have the list
+	}
+	if len(list) > 0 {
+		t.SetModules(slices.Concat(state.Modules(), list))
+	}
+}
+
 // attach is Attach for a target whose files a finder finds.
 func (e *Engine) attach(state target.Target, finder object.Finder) *Target {
 	t := &Target{Process: e.shared.NewProcess(state, finder), engine: e}
+	t.addRegistered()
 	t.sources = sync.OnceValue(func() *source.Files { return source.New(&finder) })
 	e.mu.Lock()
 	e.targets[t] = struct{}{}

@@ -16,5 +16,6 @@ import (
 func (t *Target) WithGoroutines(ctx context.Context) *Target {
 	with := t.engine.attach(goroutine.Of(ctx, t.Process), t.engine.finderOf(t.State()))
 	with.input = t.input
+	with.nameByMap(t.perfMap)
 	return with
 }

@@ -106,6 +106,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	}
 	c.walked = t.engine.shared.Alone(options).NewProcess(state, t.engine.finderOf(t.State()))
 	defer c.walked.Close()
+	c.walked.SetModules(t.Modules())
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
@@ -366,16 +367,16 @@ func (c *collector) addModules(modules []*code.Module, o SnapshotOptions) {
 		module int
 	}
 	var all []place
-	for i, m := range c.Modules() {
-		out := *m
+	for i, m := range modules {
+		out := *m.Module
 		out.Segments = nil
 		inNoFile := m.Object != nil && m.Object.Path() == ""
 		added := snapshot.Module{Module: &out, Keep: inNoFile || o.Files && (o.AnyFile || m.Confirmed())}
-		if m.Object != nil && !added.Keep && (o.Files || c.withheld[m]) {
-			c.problem("module %s: %s", m.Path, withheld(m, o.Files, c.withheld[m]))
+		if m.Object != nil && !added.Keep && (o.Files || c.withheld[m.Module]) {
+			c.problem("module %s: %s", m.Path, withheld(m.Module, o.Files, c.withheld[m.Module]))
 		}
 		if added.Keep {
-			added.Companions = c.companions(modules[i])
+			added.Companions = c.companions(m)
 		}
 		c.result.Modules = append(c.result.Modules, added)
 		for _, s := range m.Segments {

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/source"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
@@ -21,6 +22,9 @@ type Target struct {
 	*walk.Process
 	engine *Engine
 	input  input // what it came in
+	// registered are the problems of lists of code that the program made.
+	registered []string
+	perfMap    *perfdata.PerfMap // of the code that the process made; nil: none
 
 	maps    mapsModules // that LoadMaps made
 	sources func() *source.Files
@@ -34,6 +38,9 @@ func (t *Target) Close() error {
 	t.engine.mu.Unlock()
 	t.Process.Close()
 	t.maps.close()
+	if t.perfMap != nil {
+		_ = t.perfMap.Close() // which was only read
+	}
 	return t.State().Close()
 }
 
@@ -100,7 +107,7 @@ func (t *Target) CodeReader(count int) *CodeReader {
 // Problems are what went wrong with the target, and with the plugins and the disassembler
 // that it uses, each a sentence.
 func (t *Target) Problems() []string {
-	problems := append(slices.Clone(t.input.problems), t.Process.Problems()...)
+	problems := slices.Concat(t.input.problems, t.Process.Problems(), t.registered)
 	if t.engine.program != nil {
 		problems = append(problems, t.engine.program.Problems()...)
 	}

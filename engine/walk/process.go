@@ -105,7 +105,8 @@ type Process struct {
 	missing  map[string]error    // why there is none, by name
 	threads  threadStates
 
-	values    *value.Cache // nil: variables are not read
+	unplaced  func(address uint64) []symbol.Frame // names code of no module; nil: nothing does
+	values    *value.Cache                        // nil: variables are not read
 	tls       tlsBlocks
 	tails     tailChains
 	launchers launchers
@@ -151,6 +152,9 @@ func (p *Process) SetModules(modules []*target.Module) {
 	p.setLoaded(list)
 	p.listed = modules
 }
+
+// NameUnplaced says what names code that is in no module, from now on.
+func (p *Process) NameUnplaced(by func(address uint64) []symbol.Frame) { p.unplaced = by }
 
 // load loads a module. The caller holds loading.
 func (p *Process) load(m *target.Module, o code.Loading) *code.Module {

@@ -407,8 +407,12 @@ func (w *walker) finish(f *frame) {
 	if f.source != nil {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
-	if f.module != nil && !w.process.shared.options.NoSymbols {
+	switch {
+	case w.process.shared.options.NoSymbols:
+	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
+	case w.process.unplaced != nil:
+		out.Symbols = w.process.unplaced(w.callOf(f))
 	}
 	var d FrameDetails // copied where there is something in it, so that nothing is allocated else
 	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
@@ -424,6 +428,15 @@ func (w *walker) finish(f *frame) {
 	if d.Lanes != nil || d.Registers != nil {
 		out.Details = &FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
 	}
+}
+
+// callOf is the address that a frame of code in no module is named by: in its call, or where
+// it was.
+func (w *walker) callOf(f *frame) uint64 {
+	if f.exact {
+		return f.pc
+	}
+	return f.pc - uint64(w.machine.Description.CallDistance)
 }
 
 // named is the address that a frame is named by: that of its call, or the PC of

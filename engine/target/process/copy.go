@@ -36,6 +36,7 @@ type copied struct {
 	rawMaps     []byte
 	maps        []mapping
 	pieces      []piece
+	descriptors []descriptor // of code that the process made
 	threads     []*tracee
 	room        room
 	isSample    bool          // the general registers are enough
@@ -264,6 +265,7 @@ func (c *copied) copyThreads(t *tracer, isLost func(*mapping) bool) error {
 		return nil
 	}
 	c.copyStacks(c.readRegisters(t))
+	c.copyRegistered()
 	return nil
 }
 

@@ -114,6 +114,7 @@ func read(pid int, options *Options) (c *copied, o *outline, err error) {
 	if err := c.prepare(isLost); err != nil {
 		return nil, nil, o.status.deny(pid, err)
 	}
+	c.findRegistered(o)
 	if err := c.copyStopped(isLost); err != nil {
 		if errors.Is(err, errChanged) || isGone(err) || errors.Is(err, ErrEnded) {
 			return nil, nil, err

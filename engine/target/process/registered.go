@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"debug/elf"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/target/registered"
+)
+
+// maxRegistered bounds what is copied of object files that the process made, while its
+// threads stand still.
+const maxRegistered = 64 << 20
+
+// A descriptor is where a list of code that the process made begins.
+type descriptor struct {
+	address uint64
+	list    *registered.Process
+}
+
+// findRegistered looks for lists of code that the process made, in the files of its code.
+// The process goes on meanwhile.
+func (c *copied) findRegistered(o *outline) {
+	seen := map[string]bool{}
+	for i := range c.maps {
+		m := &c.maps[i]
+		if !m.isOfFile() || m.flags&elf.PF_X == 0 || seen[m.path] {
+			continue
+		}
+		seen[m.path] = true
+		path := o.elsewhere[m.path]
+		if path == "" {
+			path = o.root + m.path
+		}
+		if d, ok := c.descriptorIn(path, m.path); ok {
+			c.descriptors = append(c.descriptors, d)
+		}
+	}
+}
+
+// descriptorIn is the descriptor of a file that is mapped.
+func (c *copied) descriptorIn(path, mapped string) (d descriptor, ok bool) {
+	file, err := object.Open(path)
+	if err != nil {
+		return d, false // whoever opens the modules says why
+	}
+	defer file.Close()
+	address, ok := registered.Descriptor(file)
+	if !ok {
+		return d, false
+	}
+	for _, s := range file.Segments() {
+		if address-s.Address >= s.FileSize {
+			continue
+		}
+		offset := s.Offset + address - s.Address
+		for i := range c.maps {
+			if m := &c.maps[i]; m.path == mapped && m.flags&elf.PF_W != 0 && offset >= m.offset && offset-m.offset < m.end-m.start {
+				return descriptor{m.start + offset - m.offset, registered.ProcessOf(file, c.readAndKeep)}, true
+			}
+		}
+	}
+	return d, false
+}
+
+// copyRegistered copies the lists, and the object files that they have.
+func (c *copied) copyRegistered() {
+	left := uint64(maxRegistered)
+	for _, d := range c.descriptors {
+		files, _ := d.list.Files(d.address) // who reads what was copied says what is wrong
+		for _, f := range files {
+			if f.Size > left {
+				return
+			}
+			left -= f.Size
+			if c.isFree(f.Address, f.Size) {
+				c.copy(f.Address, f.Address+f.Size)
+			}
+		}
+	}
+}
+
+// readAndKeep reads memory of the process, and adds it to what was copied.
+func (c *copied) readAndKeep(address uint64, buf []byte) (int, error) {
+	local := unix.Iovec{Base: &buf[0]}
+	local.SetLen(len(buf))
+	n, err := unix.ProcessVMReadv(c.lead, []unix.Iovec{local}, []unix.RemoteIovec{{Base: uintptr(address), Len: len(buf)}}, 0)
+	if err != nil || n < len(buf) {
+		return max(n, 0), target.ErrNoMemory
+	}
+	if c.isFree(address, uint64(n)) {
+		data := c.room.take(n)
+		copy(data, buf)
+		c.keep(address, data)
+	}
+	return n, nil
+}
+
+// isFree says whether a part of memory is none of which something was copied: stacks are,
+// and a list may lie.
+func (c *copied) isFree(address, size uint64) bool {
+	return size > 0 && address+size > address && !slices.ContainsFunc(c.pieces, func(p piece) bool { return address < p.end() && p.address < address+size })
+}
