@@ -140,6 +140,25 @@ func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
 	}
 }
 
+// TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback is the same for programs without
+// DWARF and symbols.
+func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
+	for _, c := range []struct {
+		subject string
+		args    []string
+		least   int
+	}{
+		{"goroutines", []string{"panic", "10"}, 40}, {"cgoroutines", []string{"fault"}, 6},
+	} {
+		for _, toolchain := range append(goToolchains, "go1.27.3") {
+			t.Run(c.subject+"-"+toolchain, func(t *testing.T) {
+				core, said := crash(t, buildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
+				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
+			})
+		}
+	}
+}
+
 func compareTraceback(t *testing.T, r *report.Report, want map[uint64]*printedGoroutine, least int, isOld bool) {
 	t.Helper()
 	if len(r.Target.Problems) > 0 {

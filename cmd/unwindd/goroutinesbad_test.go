@@ -360,11 +360,10 @@ func TestOnlyGoroutinesThatWaitAreInACall(t *testing.T) {
 	}
 }
 
-// TestGoroutinesNeedDWARF has programs whose goroutines cannot be found. Their
+// TestProgramsWithoutGoroutines has programs whose goroutines cannot be found. Their
 // threads are shown, and why there is no more.
-func TestGoroutinesNeedDWARF(t *testing.T) {
+func TestProgramsWithoutGoroutines(t *testing.T) {
 	for _, c := range []struct{ subject, mode, problem string }{
-		{"gostripped", "panic", "its goroutines are not listed: they are found by the DWARF of Go's runtime, and it has none"},
 		{"nested", "", "no goroutines: no code object that was found is of Go"},
 	} {
 		core := crashCore(t, build(t, c.subject), c.mode)

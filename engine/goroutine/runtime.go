@@ -5,7 +5,6 @@ package goroutine
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -66,17 +65,17 @@ func isGo(o *object.Object) bool {
 func newRuntime(p *walk.Process, m *code.Module) (*runtime, error) {
 	d := m.Code.DWARF()
 	arch := m.Code.Machine()
-	switch {
-	case arch == nil:
+	if arch == nil {
 		return nil, fmt.Errorf("nothing here reads the registers of %s", m.Arch)
-	case d == nil:
-		return nil, errors.New("they are found by the DWARF of Go's runtime, and it has none: it was stripped, or linked with -ldflags=-w or -s; --debug-dir names where a debug file is")
 	}
 	r := &runtime{process: p, state: p.State(), module: m, description: arch.Description, order: binary.LittleEndian, machines: map[uint64]machine{}}
 	if r.description.ByteOrder == sdk.BigEndian {
 		r.order = binary.BigEndian
 	}
 	err := object.Guard(func() (err error) {
+		if d == nil {
+			return r.findStripped()
+		}
 		r.layout, err = readLayout(d)
 		return err
 	})
