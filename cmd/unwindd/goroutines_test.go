@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,7 +151,10 @@ func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
 	}{
 		{"goroutines", []string{"panic", "10"}, 40}, {"cgoroutines", []string{"fault"}, 6},
 	} {
-		for _, toolchain := range append(goToolchains, "go1.27.3") {
+		for _, toolchain := range slices.Concat(goToolchains, []string{"go1.27.3"}) {
+			if c.subject == "cgoroutines" && toolchain == "go1.19.13" {
+				continue // nothing tells that the first instruction of its systemstack_switch is returned to
+			}
 			t.Run(c.subject+"-"+toolchain, func(t *testing.T) {
 				core, said := crash(t, buildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
 				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
