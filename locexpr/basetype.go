@@ -6,26 +6,29 @@ import "fmt"
 
 // The encodings of base types (DWARF 5, 7.8, Table 7.11).
 const (
-	EncodingAddress      uint8 = 0x01 // DW_ATE_address
-	EncodingBoolean      uint8 = 0x02 // DW_ATE_boolean
-	EncodingComplexFloat uint8 = 0x03 // DW_ATE_complex_float
-	EncodingFloat        uint8 = 0x04 // DW_ATE_float
-	EncodingSigned       uint8 = 0x05 // DW_ATE_signed
-	EncodingSignedChar   uint8 = 0x06 // DW_ATE_signed_char
-	EncodingUnsigned     uint8 = 0x07 // DW_ATE_unsigned
-	EncodingUnsignedChar uint8 = 0x08 // DW_ATE_unsigned_char
-	EncodingUTF          uint8 = 0x10 // DW_ATE_UTF
-	EncodingUCS          uint8 = 0x11 // DW_ATE_UCS
-	EncodingASCII        uint8 = 0x12 // DW_ATE_ASCII
+	EncodingAddress        uint8 = 0x01 // DW_ATE_address
+	EncodingBoolean        uint8 = 0x02 // DW_ATE_boolean
+	EncodingComplexFloat   uint8 = 0x03 // DW_ATE_complex_float
+	EncodingFloat          uint8 = 0x04 // DW_ATE_float
+	EncodingSigned         uint8 = 0x05 // DW_ATE_signed
+	EncodingSignedChar     uint8 = 0x06 // DW_ATE_signed_char
+	EncodingUnsigned       uint8 = 0x07 // DW_ATE_unsigned
+	EncodingUnsignedChar   uint8 = 0x08 // DW_ATE_unsigned_char
+	EncodingImaginaryFloat uint8 = 0x09 // DW_ATE_imaginary_float
+	EncodingPackedDecimal  uint8 = 0x0a // DW_ATE_packed_decimal
+	EncodingDecimalFloat   uint8 = 0x0f // DW_ATE_decimal_float
+	EncodingUTF            uint8 = 0x10 // DW_ATE_UTF
+	EncodingUCS            uint8 = 0x11 // DW_ATE_UCS
+	EncodingASCII          uint8 = 0x12 // DW_ATE_ASCII
 )
 
 // encodingNames has the names of the encodings, without "DW_ATE_".
 var encodingNames = map[uint8]string{
 	EncodingAddress: "address", EncodingBoolean: "boolean", EncodingComplexFloat: "complex_float",
 	EncodingFloat: "float", EncodingSigned: "signed", EncodingSignedChar: "signed_char",
-	EncodingUnsigned: "unsigned", EncodingUnsignedChar: "unsigned_char", 0x09: "imaginary_float",
-	0x0a: "packed_decimal", 0x0b: "numeric_string", 0x0c: "edited", 0x0d: "signed_fixed",
-	0x0e: "unsigned_fixed", 0x0f: "decimal_float", EncodingUTF: "UTF", EncodingUCS: "UCS", EncodingASCII: "ASCII",
+	EncodingUnsigned: "unsigned", EncodingUnsignedChar: "unsigned_char", EncodingImaginaryFloat: "imaginary_float",
+	EncodingPackedDecimal: "packed_decimal", 0x0b: "numeric_string", 0x0c: "edited", 0x0d: "signed_fixed",
+	0x0e: "unsigned_fixed", EncodingDecimalFloat: "decimal_float", EncodingUTF: "UTF", EncodingUCS: "UCS", EncodingASCII: "ASCII",
 }
 
 // Endianity is the byte order of a base type (DW_AT_endianity; DWARF 5, 7.8,
@@ -53,11 +56,25 @@ type BaseType struct {
 	Bits      uint32 // size; that of one element in a vector type
 	Elements  uint32 // DW_AT_LLVM_vector_size, the number of elements; 0: no vector type
 	Endianity Endianity
+	Format    FloatFormat // of floating point numbers, where the size does not tell
 }
 
 // Size returns the size of a value in bits. A vector has its elements next to
 // each other (A.5.1).
 func (t *BaseType) Size() uint64 { return uint64(t.Bits) * uint64(max(t.Elements, 1)) }
+
+// unit returns the size in bits of what is in the byte order of the type: an element of a
+// vector, half a complex number, each of the two numbers of double-double.
+func (t *BaseType) unit() uint64 {
+	size := uint64(t.Bits)
+	if t.Encoding == EncodingComplexFloat {
+		size /= 2
+	}
+	if t.Format == FloatDoubleDouble && (t.Encoding == EncodingFloat || t.Encoding == EncodingComplexFloat) {
+		size /= 2
+	}
+	return max(size, 1)
+}
 
 // String returns the name, or else the encoding and size: "unsigned 32",
 // "float 32 x 4".
@@ -113,6 +130,26 @@ func (t *BaseType) check() error {
 		return fmt.Errorf("%w: type %v of %d bits has a byte order of its own", ErrType, t, t.Bits)
 	}
 	return nil
+}
+
+// A FloatFormat is how floating point numbers are encoded whose size leaves that open.
+type FloatFormat uint8
+
+// The formats.
+const (
+	FloatBySize       FloatFormat = iota // as the size tells, and the names that mean one format everywhere
+	FloatBinary128                       // IEEE 754 binary128
+	FloatExtended                        // x87's 80 bits, in the first bytes
+	FloatDoubleDouble                    // two binary64 that are added, the larger first
+)
+
+// A FloatContext is a Context that knows the formats of floating point numbers. Without
+// it they are as their sizes tell.
+type FloatContext interface {
+	Context
+	// FloatFormat returns the format of floating point numbers, or of the two of complex
+	// ones, of a type.
+	FloatFormat(t *BaseType) FloatFormat
 }
 
 // A class is what arithmetic knows of a type.

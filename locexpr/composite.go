@@ -41,8 +41,13 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 		if part, err = ev.popLocation(); err != nil {
 			return err
 		}
+		whole := part.place
 		if err := ev.shiftPart(&part, n, by); err != nil {
 			return err
+		}
+		part.place.narrow, part.place.keeps = 0, 0
+		if whole.narrow == NarrowConverted { // it takes the whole register to read a number
+			part.place.narrow, part.place.keeps = whole.narrow, whole.keeps
 		}
 		if err := ev.checkPart(&part, n); err != nil {
 			return err
@@ -86,30 +91,35 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
 		if i > 0 {
 			p = &l.more[i-1]
 		}
-		if at, ok := ev.fromLeastSignificant(p, n, by); ok {
-			p.BitOffset = at
-		} else if err := p.move(by, ev.ctx, ev.bits); err != nil {
-			return err
+		if !ev.fromLeastSignificant(p, n, by) {
+			if err := p.move(by, ev.ctx, ev.bits); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// fromLeastSignificant returns where in the storage of p the n bits are that begin
-// at a distance from its last bit. ok is false where p is not the start of a
-// register or value that has as many.
-func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) (at uint64, ok bool) {
+// fromLeastSignificant moves p to where the n bits are that begin at a distance from its
+// last bit. It is false where p is not the start of a register or value that has as many.
+func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) bool {
+	size := uint64(p.keeps)
 	switch p.Storage {
+	case Memory:
 	case Register, Implicit, ImplicitPointer:
+		if p.narrow == NarrowHigh {
+			size = 0
+		} else if all, known := p.storageSize(ev.ctx, ev.bits); known && p.BitOffset == 0 {
+			size = all.bits
+		}
 	default:
-		return 0, false
+		return false
 	}
-	size, known := p.storageSize(ev.ctx, ev.bits)
-	if !known || p.BitOffset != 0 || n > size.bits || by.bytes < 0 || by.bytes >= 1<<60 {
-		return 0, false
+	if n > size || by.bytes < 0 || by.bytes >= 1<<60 {
+		return false
 	}
 	distance := uint64(by.bytes)*8 + uint64(by.bits)
-	return size.bits - n - distance, distance <= size.bits-n
+	return distance <= size-n && p.move(bitDisplacement(int64(size-n-distance)), ev.ctx, ev.bits) == nil
 }
 
 // countParts adds count parts of n bits, each in so many places and with

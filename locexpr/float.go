@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -16,6 +17,7 @@ type floatFormat struct {
 	exponent      uint32 // bits of the exponent
 	digits        uint32 // bits of the significand, the integer bit included
 	hasIntegerBit bool   // the integer bit is stored
+	isPair        bool   // two numbers of format double, whose sum is meant
 }
 
 var (
@@ -25,10 +27,12 @@ var (
 	double   = &floatFormat{width: 64, exponent: 11, digits: 53}
 	extended = &floatFormat{width: 80, exponent: 15, digits: 64, hasIntegerBit: true}
 	quad     = &floatFormat{width: 128, exponent: 15, digits: 113}
+	pair     = &floatFormat{width: 128, exponent: 11, digits: 107, isPair: true}
 )
 
 // floatFormat returns the format of a floating point type. DWARF gives only its
-// size, so where machines differ in one size the name decides.
+// size. Where machines differ in one size Format decides, which the description of the
+// machine gives, and without it the names that mean one format everywhere.
 func (t *BaseType) floatFormat() (*floatFormat, error) {
 	switch t.Bits {
 	case 16:
@@ -43,11 +47,37 @@ func (t *BaseType) floatFormat() (*floatFormat, error) {
 	case 80, 96: // 96: with padding, on i386
 		return extended, nil
 	case 128:
-		if t.Name != "long double" { // x87 on x86-64, quad on AArch64, two doubles on POWER
+		switch t.Format {
+		case FloatBinary128:
+			return quad, nil
+		case FloatExtended:
+			return extended, nil
+		case FloatDoubleDouble:
+			return pair, nil
+		}
+		switch t.Name {
+		case "_Float128", "__float128", "f128":
 			return quad, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: the format of floating point type %v of %d bits is not known", ErrArithmetic, t, t.Bits)
+}
+
+// Float returns the value of a floating point number with all its digits; of one that is
+// not a number f is nil. ok is false for other values and for formats that are not known.
+func (v Value) Float() (f *big.Float, ok bool) {
+	if v.typ == nil || v.typ.Elements != 0 || v.typ.class() != floatClass {
+		return nil, false
+	}
+	format, err := v.typ.floatFormat()
+	if err != nil {
+		return nil, false
+	}
+	n := format.number(&v)
+	if n.isNaN() {
+		return nil, true
+	}
+	return n.wide(), true
 }
 
 func (f *floatFormat) bias() int { return 1<<(f.exponent-1) - 1 }
@@ -102,6 +132,8 @@ func (f *floatFormat) number(v *Value) floatNumber {
 		return number64(float64(math.Float32frombits(uint32(v.word))))
 	case double:
 		return number64(math.Float64frombits(v.word))
+	case pair:
+		return pairNumber(v)
 	}
 	fraction := f.digits - 1
 	if f.isSmall() {
@@ -155,10 +187,35 @@ func (f *floatFormat) number(v *Value) floatNumber {
 	return floatNumber{big: x}
 }
 
+// pairNumber decodes a number of two of format double. The first is in the low bits.
+func pairNumber(v *Value) floatNumber {
+	number := v.number()
+	first := math.Float64frombits(binary.LittleEndian.Uint64(number))
+	second := math.Float64frombits(binary.LittleEndian.Uint64(number[8:]))
+	if math.IsNaN(first) || math.IsInf(first, 0) || first == 0 || math.IsNaN(second) || math.IsInf(second, 0) {
+		return number64(first)
+	}
+	sum := new(big.Float).SetPrec(uint(pair.digits)).SetFloat64(first)
+	return floatNumber{big: sum.Add(sum, big.NewFloat(second))}
+}
+
+// pairValue encodes a number as two of format double, each the nearest one.
+func pairValue(t *BaseType, n floatNumber) Value {
+	first := n.float64()
+	number := binary.LittleEndian.AppendUint64(nil, math.Float64bits(first))
+	second := 0.0
+	if n.big != nil && !math.IsInf(first, 0) {
+		second, _ = new(big.Float).Sub(n.big, big.NewFloat(first)).Float64()
+	}
+	return wideValue(t, binary.LittleEndian.AppendUint64(number, math.Float64bits(second)))
+}
+
 // value encodes a number, rounded to the nearest one of the format, of two the
 // even one (IEEE 754, 4.3.1).
 func (f *floatFormat) value(t *BaseType, n floatNumber) Value {
 	switch {
+	case f.isPair:
+		return pairValue(t, n)
 	case n.isNaN() && f.isSmall():
 		// The machine's own may have either sign.
 		return TypedValue(t, (lowMask(f.exponent)<<1|1)<<(f.digits-2))

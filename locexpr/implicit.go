@@ -42,6 +42,9 @@ func opStackValue(ev *evaluation) error {
 	}
 	ev.n--
 	l.place.Scope = ev.ctx.Scope()
+	if size, _ := l.place.StorageBits(); ev.dec.Order == BigEndian && (s.kind != valueEntry || s.value.Elements() == 0) {
+		l.place.keeps = uint32(size)
+	}
 	return ev.pushLocation(&l)
 }
 

@@ -75,6 +75,8 @@ type Scope struct {
 type Place struct {
 	Storage   StorageKind
 	small     uint8        // Implicit without detail: size in bits, at most 64
+	narrow    Narrow       // where an object is that is smaller than keeps
+	keeps     uint32       // bits of the register or value that the place is the whole of; 0: it is no such place, or smaller objects are at its start
 	Space     AddressSpace // Memory: the address space
 	Address   uint64       // Memory: the byte address that BitOffset counts from. Implicit without detail: the storage's bytes, the first lowest
 	Register  uint64       // Register: the DWARF register number
@@ -427,6 +429,9 @@ func (l *Location) shift(by displacement, m Machine, addressBits uint32) error {
 func (p *Place) move(by displacement, m Machine, addressBits uint32) error {
 	if p.Storage == Undefined {
 		return nil
+	}
+	if by != (displacement{}) {
+		p.narrow, p.keeps = 0, 0
 	}
 	limit, known := p.storageSize(m, addressBits)
 	if p.Storage == Memory {

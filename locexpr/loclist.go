@@ -319,3 +319,10 @@ func (o objectless) LargestSpaceBits() uint32 {
 	}
 	return 64
 }
+
+func (o objectless) NarrowIn(reg uint64) Narrow {
+	if c, ok := o.Context.(RegisterContext); ok {
+		return c.NarrowIn(reg)
+	}
+	return NarrowLow
+}

@@ -35,6 +35,7 @@ func (ev *evaluation) pushRegister(reg uint64) error {
 	if err != nil {
 		return err
 	}
+	ev.keepRegister(&l, reg)
 	return ev.pushLocation(&l)
 }
 

@@ -325,6 +325,12 @@ func computeFloat(op arithmeticOp, t *BaseType, av, bv Value) (Value, error) {
 	}
 	// Changing the sign is no arithmetic: it keeps what is not a number.
 	sign := int(format.width) - 1
+	if format.isPair && (op == negOp || op == absOp) {
+		if first := av.number()[7]; op == negOp || first>>7 != 0 {
+			av = flipBit(t, flipBit(t, av, 63, true), sign, true)
+		}
+		return av, nil
+	}
 	switch op {
 	case negOp:
 		return flipBit(t, av, sign, true), nil

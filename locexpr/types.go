@@ -82,6 +82,12 @@ func opRegvalType(ev *evaluation) error {
 	if err := ev.pushRegister(ev.in.Operands[0]); err != nil {
 		return err
 	}
+	// The document has it as DW_OP_regx and DW_OP_deref_type, which would take the first
+	// bits: on a big-endian machine the high-order end, where compilers put nothing.
+	top := ev.top()
+	if top.kind == locationEntry {
+		top.location = top.location.Object(t.Size(), ev.dec.Order)
+	}
 	return ev.deref(t, uint32(t.Size()))
 }
 

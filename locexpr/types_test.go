@@ -50,6 +50,8 @@ var typeCases = []aCase{
 	expr("A.2.5.4.3.4: a type larger than the register", "regval_type 33 0x16").evaluation(0, "64 bits from bit 0 of register 33 of 32 bits").because(ErrOutOfBounds),
 	expr("A.2.5.4.3.4", "lit16; deref_type 4 0x11").with(bytesAt(0, 16, 0xff, 0xff, 0xff, 0xff)).is("0xffffffff (int)"),
 	expr("A.2.5.4.3.4", "lit16; deref_type 4 0x1e").with(bytesAt(0, 16, 1, 2, 3, 4)).is("0x1020304 (be32)"),
+	expr("A.2.5.4.3.2; the ABI's part of the register", "regval_type 3 0x11").with(registers(0, 0, 0, 0x00112233fffffffe)).big().is("0xfffffffe (int)"),
+	expr("A.2.5.4.3.4", "lit16; deref_type 8 0x26").with(bytesAt(0, 16, 0x3f, 0x80, 0, 0, 0x40, 0, 0, 0)).big().is("0x400000003f800000 (complex)"),
 	expr("A.2.5.4.3.4", "lit16; deref_type 1 0x1d").with(bytesAt(0, 16, 0xf1)).is("0x11 (i5)"),
 	expr("A.2.5.4.3.4", "lit16; deref_type 1 0x1d").with(bytesAt(0, 16, 0xf1)).big().is("0x1e (i5)"),
 	expr("A.2.5.4.3.4", "lit16; deref_type 4 0x28").with(bytesAt(0, 16, 1, 2, 3, 4)).big().is("01020304 (u8x4)"),

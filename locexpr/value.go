@@ -137,7 +137,7 @@ func numberValue(t *BaseType, n uint32, number []byte) Value {
 // fromStream returns the value of n bits that a location storage holds.
 func fromStream(t *BaseType, n uint32, stream []byte, machine ByteOrder) Value {
 	order := t.order(machine)
-	if n <= 64 && (t == nil || t.Elements == 0 || order == LittleEndian) {
+	if n <= 64 && (order == LittleEndian || t == nil || t.unit() == uint64(n)) {
 		return Value{typ: t, bits: n, word: unpackStream(loadUint(stream, LittleEndian), n, order)}
 	}
 	return numberValue(t, n, reorder(t, n, stream, order, false))
@@ -147,7 +147,7 @@ func fromStream(t *BaseType, n uint32, stream []byte, machine ByteOrder) Value {
 func (v *Value) appendStream(dst []byte, machine ByteOrder) []byte {
 	n := uint32(v.Bits())
 	order := v.typ.order(machine)
-	if n <= 64 && (v.typ == nil || v.typ.Elements == 0 || order == LittleEndian) {
+	if n <= 64 && (order == LittleEndian || v.typ == nil || v.typ.unit() == uint64(n)) {
 		var word [8]byte
 		binary.LittleEndian.PutUint64(word[:], packStream(v.word, n, order))
 		return append(dst, word[:byteCount(uint64(n))]...)
@@ -157,14 +157,14 @@ func (v *Value) appendStream(dst []byte, machine ByteOrder) []byte {
 
 // reorder converts between a number, lowest byte first, and the stream of bits
 // that holds it in an order. Both are the same when the order is little-endian;
-// otherwise each element is turned around.
+// otherwise each unit of the type is turned around.
 func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool) []byte {
 	if order == LittleEndian {
 		return bytes.Clone(from)
 	}
 	size := uint64(n)
 	if t != nil {
-		size = uint64(t.Bits)
+		size = t.unit()
 	}
 	to := make([]byte, byteCount(uint64(n)))
 	if size%8 == 0 {

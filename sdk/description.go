@@ -3,6 +3,8 @@
 package sdk
 
 import (
+	"strings"
+
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -51,6 +53,15 @@ type Description struct {
 	// accessed, and need not be in the address of a fault: 8 on AArch64 under Linux (top
 	// byte ignore).
 	TagBits uint32
+	// EntryPushed is how many bytes are on the stack, the return address among them, where
+	// functions are entered whose rows count the CFA without them although calls leave
+	// the return address in a register: 16 on AArch64, whose PLT pushes two words before
+	// it enters glibc's _dl_runtime_resolve. A row that has the return address among the
+	// bytes from the CFA on, and no rule for the stack pointer, then has the caller's
+	// stack pointer above them. 0: there are no such functions.
+	EntryPushed uint32
+	// FloatFormats are the formats of floating point numbers whose size leaves them open.
+	FloatFormats []FloatFormat
 	// ThreadLocal says where thread-local storage is; nil: it is not known.
 	ThreadLocal *ThreadLocal
 	Symbols     []string // names of functions that OpenObject wants to be told of, where an object has them
@@ -64,6 +75,34 @@ type Description struct {
 	// NoEngine says that the architecture asks nothing of the engine while it answers:
 	// its methods are given none, and no connection is made for it.
 	NoEngine bool
+}
+
+// A FloatFormat is the format of floating point numbers of a size. Of two that match a
+// type the one with its name is taken.
+type FloatFormat struct {
+	Bits   uint32 // size of the type: 128 of x86-64's long double
+	Name   string // of the type, without the "complex " before it; "": of any
+	Format locexpr.FloatFormat
+}
+
+// FloatFormat is the format of floating point numbers of a type, or of the two of complex
+// ones. It is locexpr.FloatBySize where the description has none.
+func (d *Description) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
+	bits, name := t.Bits, t.Name
+	if t.Encoding == locexpr.EncodingComplexFloat {
+		bits, name = bits/2, strings.TrimPrefix(name, "complex ")
+	}
+	format := locexpr.FloatBySize
+	for i := range d.FloatFormats {
+		f := &d.FloatFormats[i]
+		if f.Bits == bits && f.Name == name {
+			return f.Format
+		}
+		if f.Bits == bits && f.Name == "" {
+			format = f.Format
+		}
+	}
+	return format
 }
 
 // A ThreadLocal says where the blocks of thread-local storage of a thread are, as
@@ -150,6 +189,38 @@ type RegisterRange struct {
 	// Lanes says that only threads with this many lanes have these registers; 0:
 	// all threads have them.
 	Lanes uint32
+	// Narrow says where objects are that are smaller than a register.
+	Narrow Narrow
+}
+
+// Narrow says where in a register objects are that are smaller than it.
+type Narrow uint8
+
+// The ways in which registers have smaller objects. Where the byte order is little-endian
+// the low-order end is the first bytes, and NarrowHigh means the same.
+const (
+	NarrowByClass   Narrow = iota // NarrowHigh for the classes Float and Vector, else NarrowLow
+	NarrowLow                     // in the low-order end
+	NarrowHigh                    // in the high-order end
+	NarrowConverted               // as NarrowLow, but floating point numbers are converted to the format of the register's size
+)
+
+// NarrowIn says where a register has objects that are smaller than it.
+func (d *Description) NarrowIn(number uint64) locexpr.Narrow {
+	for i := range d.Registers {
+		r := &d.Registers[i]
+		if number-uint64(r.First) >= uint64(r.Count) {
+			continue
+		}
+		switch {
+		case r.Narrow == NarrowConverted:
+			return locexpr.NarrowConverted
+		case r.Narrow == NarrowHigh, r.Narrow == NarrowByClass && (r.Class == Float || r.Class == Vector):
+			return locexpr.NarrowHigh
+		}
+		break
+	}
+	return locexpr.NarrowLow
 }
 
 // A Processor says how many lanes a processor's threads may have. It is for

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // testDescription is a small valid description that uses every field.
@@ -43,11 +44,12 @@ func testDescription() *Description {
 			Rules:         []cfi.RegisterRule{{Column: 6, Rule: cfi.Rule{Kind: cfi.SameValue}}},
 			ReturnAddress: 6,
 		},
-		CallDistance: 1, MaxInstruction: 4, StackAlign: 8, SignState: 5, CanonicalBits: 48, TagBits: 8,
-		ThreadLocal: &ThreadLocal{Pointer: 4, TCBBelow: 8, TCBAbove: 16},
-		Relocations: []Relocation{{Type: 0, Kind: RelocationNone}, {Type: 1, Size: 8, Kind: RelocationAbsolute}},
-		Dialects:    []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
-		Processors:  []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
+		CallDistance: 1, MaxInstruction: 4, StackAlign: 8, SignState: 5, CanonicalBits: 48, TagBits: 8, EntryPushed: 16,
+		FloatFormats: []FloatFormat{{Bits: 128, Format: locexpr.FloatExtended}, {Bits: 128, Name: "_Float128", Format: locexpr.FloatBinary128}},
+		ThreadLocal:  &ThreadLocal{Pointer: 4, TCBBelow: 8, TCBAbove: 16},
+		Relocations:  []Relocation{{Type: 0, Kind: RelocationNone}, {Type: 1, Size: 8, Kind: RelocationAbsolute}},
+		Dialects:     []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
+		Processors:   []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
 	}
 }
 
@@ -162,22 +164,30 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Entry.Rules: the return": func(d *Description) {
 			d.Entry.ReturnAddress, d.Entry.Rules[0].Column = 9, 9
 		},
-		"Entry.ReturnAddress":          func(d *Description) { d.Entry.ReturnAddress = 99 },
-		"SignState":                    func(d *Description) { d.SignState = 99 },
-		"CanonicalBits":                func(d *Description) { d.CanonicalBits = 65 },
-		"TagBits":                      func(d *Description) { d.TagBits = 64 },
-		"ThreadLocal.Pointer: 99":      func(d *Description) { d.ThreadLocal.Pointer = 99 },
-		"ThreadLocal.Pointer: reg":     func(d *Description) { d.ThreadLocal.Pointer = 32 },
-		"ThreadLocal.Variant":          func(d *Description) { d.ThreadLocal.Variant = 2 },
-		"ThreadLocal.TCBBelow: 131072": func(d *Description) { d.ThreadLocal.TCBBelow = 1 << 17 },
-		"ThreadLocal.TCBBelow: 8":      func(d *Description) { d.ThreadLocal.Variant = ThreadLocalVariantII },
-		"Symbols[0]":                   func(d *Description) { d.Symbols = []string{"\xff"} },
-		"Relocations[1].Type":          func(d *Description) { d.Relocations[1].Type = 0 },
-		"Relocations[1].Kind":          func(d *Description) { d.Relocations[1].Kind = 9 },
-		"Relocations[1].Field":         func(d *Description) { d.Relocations[1].Field = 3 },
-		"Relocations[1].Size":          func(d *Description) { d.Relocations[1].Size = 3 },
-		"Dialects[0].Name":             func(d *Description) { d.Dialects[0].Name = "" },
-		"Dialects[1].Name":             func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
+		"Entry.ReturnAddress":               func(d *Description) { d.Entry.ReturnAddress = 99 },
+		"SignState":                         func(d *Description) { d.SignState = 99 },
+		"CanonicalBits":                     func(d *Description) { d.CanonicalBits = 65 },
+		"TagBits":                           func(d *Description) { d.TagBits = 64 },
+		"EntryPushed: 65536":                func(d *Description) { d.EntryPushed = 1 << 16 },
+		"FloatFormats[0].Bits":              func(d *Description) { d.FloatFormats[0].Bits = 80 },
+		"FloatFormats[0].Format: 0":         func(d *Description) { d.FloatFormats[0].Format = 0 },
+		"FloatFormats[0].Format: 9":         func(d *Description) { d.FloatFormats[0].Format = 9 },
+		"FloatFormats[1].Name":              func(d *Description) { d.FloatFormats[1].Name = "\xff" },
+		"FloatFormats[1]: another":          func(d *Description) { d.FloatFormats[1].Name = "" },
+		"Registers[0].Narrow: 4":            func(d *Description) { d.Registers[0].Narrow = 4 },
+		"Registers[0].Narrow: registers of": func(d *Description) { d.Registers[0].Narrow, d.Registers[0].Bits = NarrowConverted, 48 },
+		"ThreadLocal.Pointer: 99":           func(d *Description) { d.ThreadLocal.Pointer = 99 },
+		"ThreadLocal.Pointer: reg":          func(d *Description) { d.ThreadLocal.Pointer = 32 },
+		"ThreadLocal.Variant":               func(d *Description) { d.ThreadLocal.Variant = 2 },
+		"ThreadLocal.TCBBelow: 131072":      func(d *Description) { d.ThreadLocal.TCBBelow = 1 << 17 },
+		"ThreadLocal.TCBBelow: 8":           func(d *Description) { d.ThreadLocal.Variant = ThreadLocalVariantII },
+		"Symbols[0]":                        func(d *Description) { d.Symbols = []string{"\xff"} },
+		"Relocations[1].Type":               func(d *Description) { d.Relocations[1].Type = 0 },
+		"Relocations[1].Kind":               func(d *Description) { d.Relocations[1].Kind = 9 },
+		"Relocations[1].Field":              func(d *Description) { d.Relocations[1].Field = 3 },
+		"Relocations[1].Size":               func(d *Description) { d.Relocations[1].Size = 3 },
+		"Dialects[0].Name":                  func(d *Description) { d.Dialects[0].Name = "" },
+		"Dialects[1].Name":                  func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
 		"Dialects[0].Operations: dialect vendor: opcode 0xe1: no op":        func(d *Description) { d.Dialects[0].Operations[0].Name = "LLVM_offset" },
 		"Dialects[0].Name: \"dwarf5\"":                                      func(d *Description) { d.Dialects[0].Name = "dwarf5" },
 		"Dialects[0].Operations: dialect vendor: DW_OP_LLVM_offset: opcode": func(d *Description) { d.Dialects[0].Operations[0].Opcode = 3 },
@@ -243,5 +253,20 @@ func TestDescriptionRegisterLookups(t *testing.T) {
 	d.AddressSpaces = nil
 	if s, ok := d.Space(0); !ok || s.Bits != 64 {
 		t.Errorf("the default space is not known: %v %v", s, ok)
+	}
+}
+
+func TestFloatFormatOfTheNameComesFirst(t *testing.T) {
+	d := testDescription()
+	for name, want := range map[string]locexpr.FloatFormat{"long double": locexpr.FloatExtended, "_Float128": locexpr.FloatBinary128} {
+		if got := d.FloatFormat(&locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: 128}); got != want {
+			t.Errorf("%s: %d, expected %d", name, got, want)
+		}
+		if got := d.FloatFormat(&locexpr.BaseType{Name: "complex " + name, Encoding: locexpr.EncodingComplexFloat, Bits: 256}); got != want {
+			t.Errorf("complex %s: %d, expected %d", name, got, want)
+		}
+		if got := d.FloatFormat(&locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: 64}); got != locexpr.FloatBySize {
+			t.Errorf("%s of 64 bits: %d", name, got)
+		}
 	}
 }

@@ -9,24 +9,27 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
 // lastOf is the last value of each enumeration of the messages.
 var lastOf = map[reflect.Type]uint64{
-	reflect.TypeFor[cfi.RuleKind]():       uint64(cfi.ValOffsetPerLane),
-	reflect.TypeFor[cfi.CFAKind]():        uint64(cfi.CFAExpression),
-	reflect.TypeFor[reloc.Kind]():         uint64(RelocationRelativePA),
-	reflect.TypeFor[reloc.Field]():        uint64(FieldULEB128),
-	reflect.TypeFor[ByteOrder]():          uint64(BigEndian),
-	reflect.TypeFor[RegisterClass]():      uint64(Control),
-	reflect.TypeFor[RegisterSource]():     uint64(MinidumpContext),
-	reflect.TypeFor[SpaceScope]():         uint64(LaneScope),
-	reflect.TypeFor[ThreadLocalVariant](): uint64(ThreadLocalVariantII),
-	reflect.TypeFor[RowPriority]():        uint64(OverridesCFI),
-	reflect.TypeFor[FunctionKind]():       uint64(StackSwitchFunction),
-	reflect.TypeFor[MapKind]():            uint64(OpaqueMap),
-	reflect.TypeFor[ReturnClass]():        uint64(AfterIndirectCall),
+	reflect.TypeFor[cfi.RuleKind]():        uint64(cfi.ValOffsetPerLane),
+	reflect.TypeFor[cfi.CFAKind]():         uint64(cfi.CFAExpression),
+	reflect.TypeFor[reloc.Kind]():          uint64(RelocationRelativePA),
+	reflect.TypeFor[reloc.Field]():         uint64(FieldULEB128),
+	reflect.TypeFor[ByteOrder]():           uint64(BigEndian),
+	reflect.TypeFor[RegisterClass]():       uint64(Control),
+	reflect.TypeFor[RegisterSource]():      uint64(MinidumpContext),
+	reflect.TypeFor[SpaceScope]():          uint64(LaneScope),
+	reflect.TypeFor[Narrow]():              uint64(NarrowConverted),
+	reflect.TypeFor[locexpr.FloatFormat](): uint64(locexpr.FloatDoubleDouble),
+	reflect.TypeFor[ThreadLocalVariant]():  uint64(ThreadLocalVariantII),
+	reflect.TypeFor[RowPriority]():         uint64(OverridesCFI),
+	reflect.TypeFor[FunctionKind]():        uint64(StackSwitchFunction),
+	reflect.TypeFor[MapKind]():             uint64(OpaqueMap),
+	reflect.TypeFor[ReturnClass]():         uint64(AfterIndirectCall),
 
 	reflect.TypeFor[InstructionKind](): uint64(SystemCallInstruction),
 }

@@ -23,6 +23,7 @@ func (d *Description) Validate() error {
 		(*Description).checkAddressSpaces,
 		(*Description).checkRules,
 		(*Description).checkThreadLocal,
+		(*Description).checkFloatFormats,
 		(*Description).checkRelocations,
 		(*Description).checkDialects,
 		(*Description).checkProcessors,
@@ -54,6 +55,7 @@ func (d *Description) checkScalars() error {
 		{"Dialects", len(d.Dialects)},
 		{"Processors", len(d.Processors)},
 		{"Symbols", len(d.Symbols)},
+		{"FloatFormats", len(d.FloatFormats)},
 	} {
 		if list.length > MaxDescriptionList {
 			return fmt.Errorf("%s: %d, expected at most %d", list.field, list.length, MaxDescriptionList)
@@ -77,8 +79,33 @@ func (d *Description) checkScalars() error {
 		return fmt.Errorf("CanonicalBits: %d, expected at most AddressBits, %d", d.CanonicalBits, d.AddressBits)
 	case d.TagBits >= d.AddressBits:
 		return fmt.Errorf("TagBits: %d, expected less than AddressBits, %d", d.TagBits, d.AddressBits)
+	case d.EntryPushed > maxEntryPushed:
+		return fmt.Errorf("EntryPushed: %d, expected at most %d bytes", d.EntryPushed, maxEntryPushed)
+	case d.EntryPushed != 0 && d.SP == NoRegister:
+		return fmt.Errorf("EntryPushed: %d, of an architecture without a stack pointer", d.EntryPushed)
 	case d.StackAlign&(d.StackAlign-1) != 0 || d.StackAlign > 1<<12:
 		return fmt.Errorf("StackAlign: %d, expected a power of two of at most 4096 bytes", d.StackAlign)
+	}
+	return nil
+}
+
+// maxEntryPushed bounds what is pushed before a function is entered.
+const maxEntryPushed = 1 << 12
+
+func (d *Description) checkFloatFormats() error {
+	for i, f := range d.FloatFormats {
+		at := fmt.Sprintf("FloatFormats[%d]", i)
+		if err := checkText(at+".Name", f.Name, MaxText); err != nil {
+			return err
+		}
+		switch {
+		case f.Format == locexpr.FloatBySize || f.Format > locexpr.FloatDoubleDouble:
+			return fmt.Errorf("%s.Format: %d is not a format", at, f.Format)
+		case f.Bits != 128:
+			return fmt.Errorf("%s.Bits: %d, expected 128: the formats of other sizes are known", at, f.Bits)
+		case slices.ContainsFunc(d.FloatFormats[:i], func(o FloatFormat) bool { return o.Bits == f.Bits && o.Name == f.Name }):
+			return fmt.Errorf("%s: another has the same size and name", at)
+		}
 	}
 	return nil
 }
@@ -125,6 +152,10 @@ func (d *Description) checkRegisters() error {
 			return fmt.Errorf("%s.Class: %d is not a register class", at, r.Class)
 		case r.Lanes > MaxLanes:
 			return fmt.Errorf("%s.Lanes: %d, expected at most %d", at, r.Lanes, MaxLanes)
+		case r.Narrow > NarrowConverted:
+			return fmt.Errorf("%s.Narrow: %d is no way to have smaller objects", at, r.Narrow)
+		case r.Narrow == NarrowConverted && r.Bits != 64 && r.Bits != 80:
+			return fmt.Errorf("%s.Narrow: registers of %d bits, expected 64 or 80 for a format of floating point numbers", at, r.Bits)
 		}
 		if err := r.checkNames(at+".Names", r.Names); err != nil {
 			return err

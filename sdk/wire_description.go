@@ -27,6 +27,7 @@ func encodeDescription(d *Description) *pb.Description {
 				First: r.First, Count: r.Count, Names: r.Names,
 				Bits: r.Bits, Class: pb.RegisterClass(r.Class),
 				FirstIndex: r.FirstIndex, Aliases: r.Aliases, Lanes: r.Lanes,
+				Narrow: pb.Narrow(r.Narrow),
 			}
 		}),
 		RegisterSets: column(d.RegisterSets, encodeRegisterSet),
@@ -41,8 +42,12 @@ func encodeDescription(d *Description) *pb.Description {
 		SignState:      d.SignState,
 		CanonicalBits:  d.CanonicalBits,
 		TagBits:        d.TagBits,
-		NoEngine:       d.NoEngine,
-		Symbols:        texts(d.Symbols),
+		EntryPushed:    d.EntryPushed,
+		FloatFormats: column(d.FloatFormats, func(f *FloatFormat) *pb.FloatFormat {
+			return &pb.FloatFormat{Bits: f.Bits, Name: f.Name, Encoding: pb.FloatEncoding(f.Format)}
+		}),
+		NoEngine: d.NoEngine,
+		Symbols:  texts(d.Symbols),
 		Relocations: column(d.Relocations, func(r *Relocation) *pb.Relocation {
 			return &pb.Relocation{Type: r.Type, Size: uint32(r.Size), Kind: pb.RelocationKind(r.Kind), Field: pb.RelocationField(r.Field)}
 		}),
@@ -116,9 +121,14 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 		SignState:      p.GetSignState(),
 		CanonicalBits:  p.GetCanonicalBits(),
 		TagBits:        p.GetTagBits(),
-		NoEngine:       p.GetNoEngine(),
-		Symbols:        d.textList("symbols", p.GetSymbols()),
-		Relocations:    column(p.GetRelocations(), d.relocation),
+		EntryPushed:    p.GetEntryPushed(),
+		FloatFormats: column(p.GetFloatFormats(), func(p **pb.FloatFormat) FloatFormat {
+			f := *p
+			return FloatFormat{Bits: f.GetBits(), Name: d.text("float_formats.name", f.GetName()), Format: enum(&d, "float_formats.encoding", f.GetEncoding(), locexpr.FloatDoubleDouble)}
+		}),
+		NoEngine:    p.GetNoEngine(),
+		Symbols:     d.textList("symbols", p.GetSymbols()),
+		Relocations: column(p.GetRelocations(), d.relocation),
 		Dialects: column(p.GetDialects(), func(p **pb.Dialect) Dialect {
 			return Dialect{Name: (*p).GetName(), Operations: column((*p).GetOperations(), d.dialectOperation)}
 		}),
@@ -164,6 +174,7 @@ func (d *decoder) registerRange(p **pb.RegisterRange) RegisterRange {
 		First: r.GetFirst(), Count: r.GetCount(), Names: r.GetNames(),
 		Bits: r.GetBits(), Class: enum(d, "registers.class", r.GetClass(), Control),
 		FirstIndex: r.GetFirstIndex(), Aliases: r.GetAliases(), Lanes: r.GetLanes(),
+		Narrow: enum(d, "registers.narrow", r.GetNarrow(), NarrowConverted),
 	}
 }
 

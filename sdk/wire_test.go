@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
@@ -395,16 +396,18 @@ func TestMessagesThatContradictThemselvesAreNotSent(t *testing.T) {
 
 func TestEnumerationsOfTheProtocolHaveTheSameNumbers(t *testing.T) {
 	for typ, numbers := range map[reflect.Type]map[int32]string{
-		reflect.TypeFor[cfi.RuleKind]():   pb.RuleKind_name,
-		reflect.TypeFor[cfi.CFAKind]():    pb.CFAKind_name,
-		reflect.TypeFor[ByteOrder]():      pb.ByteOrder_name,
-		reflect.TypeFor[RegisterClass]():  pb.RegisterClass_name,
-		reflect.TypeFor[RegisterSource](): pb.RegisterSource_name,
-		reflect.TypeFor[SpaceScope]():     pb.SpaceScope_name,
-		reflect.TypeFor[RowPriority]():    pb.RowPriority_name,
-		reflect.TypeFor[FunctionKind]():   pb.FunctionKind_name,
-		reflect.TypeFor[MapKind]():        pb.MapKind_name,
-		reflect.TypeFor[ReturnClass]():    pb.ReturnClass_name,
+		reflect.TypeFor[cfi.RuleKind]():        pb.RuleKind_name,
+		reflect.TypeFor[cfi.CFAKind]():         pb.CFAKind_name,
+		reflect.TypeFor[ByteOrder]():           pb.ByteOrder_name,
+		reflect.TypeFor[RegisterClass]():       pb.RegisterClass_name,
+		reflect.TypeFor[RegisterSource]():      pb.RegisterSource_name,
+		reflect.TypeFor[SpaceScope]():          pb.SpaceScope_name,
+		reflect.TypeFor[Narrow]():              pb.Narrow_name,
+		reflect.TypeFor[locexpr.FloatFormat](): pb.FloatEncoding_name,
+		reflect.TypeFor[RowPriority]():         pb.RowPriority_name,
+		reflect.TypeFor[FunctionKind]():        pb.FunctionKind_name,
+		reflect.TypeFor[MapKind]():             pb.MapKind_name,
+		reflect.TypeFor[ReturnClass]():         pb.ReturnClass_name,
 
 		reflect.TypeFor[InstructionKind](): pb.InstructionKind_name,
 	} {

@@ -128,28 +128,27 @@ func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
 }
 
 // countPushed completes a row of a function that is entered with its return address on
-// the stack although the architecture's calls leave it in a register: the caller's stack
-// pointer is above the return address. PLTs of AArch64 enter _dl_runtime_resolve like
-// that, and glibc's rows count its CFA without the two words that they push.
+// the stack although the architecture's calls leave it in a register, as the description
+// says that some are: the caller's stack pointer is above what was pushed.
 func (m *Machine) countPushed(row *cfi.Row) {
 	d := m.Description
-	if d.Entry == nil || row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) && row.CFA.Register != uint64(d.FP) {
+	if d.EntryPushed == 0 || row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) && row.CFA.Register != uint64(d.FP) {
 		return
 	}
-	entered, _ := d.Entry.Rule(d.Entry.ReturnAddress)
 	back, _ := row.Rule(row.ReturnAddress)
-	if entered.Kind == cfi.Offset || back.Kind != cfi.Offset || back.Offset < 0 {
-		return
+	if back.Kind == cfi.Offset && back.Offset >= 0 && back.Offset < int64(d.EntryPushed) {
+		addRule(row, uint64(d.SP), cfi.Rule{Kind: cfi.ValOffset, Offset: int64(d.EntryPushed)})
 	}
-	i, isThere := slices.BinarySearchFunc(row.Rules, uint64(d.SP), func(r cfi.RegisterRule, column uint64) int {
+}
+
+// addRule adds a rule to a row that has none for the column.
+func addRule(row *cfi.Row, column uint64, rule cfi.Rule) {
+	i, isThere := slices.BinarySearchFunc(row.Rules, column, func(r cfi.RegisterRule, column uint64) int {
 		return cmp.Compare(r.Column, column)
 	})
-	if isThere {
-		return
+	if !isThere {
+		row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: column, Rule: rule})
 	}
-	word := int64(d.AddressBits+7) / 8
-	above := back.Offset/(2*word)*(2*word) + 2*word // words are pushed in pairs
-	row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: uint64(d.SP), Rule: cfi.Rule{Kind: cfi.ValOffset, Offset: above}})
 }
 
 // countPushedBefore is countPushed for the first row of a function, which may lack the return
@@ -157,7 +156,7 @@ func (m *Machine) countPushed(row *cfi.Row) {
 // pad (bti c) that the function begins with. The next row has it above the same CFA, so
 // that nothing in between pushed it.
 func (m *Machine) countPushedBefore(fde *cfi.FDE, row *cfi.Row) {
-	if row.Start != fde.Start || row.End >= fde.End || m.Description.Entry == nil {
+	if m.Description.EntryPushed == 0 || row.Start != fde.Start || row.End >= fde.End {
 		return
 	}
 	if back, isSaid := row.Rule(row.ReturnAddress); isSaid && back.Kind != cfi.Unspecified {
@@ -169,10 +168,7 @@ func (m *Machine) countPushedBefore(fde *cfi.FDE, row *cfi.Row) {
 	}
 	m.countPushed(&next)
 	sp := uint64(m.Description.SP)
-	rule, isCounted := next.Rule(sp)
-	if _, isSaid := row.Rule(sp); !isCounted || isSaid {
-		return
+	if rule, isCounted := next.Rule(sp); isCounted {
+		addRule(row, sp, rule)
 	}
-	i, _ := slices.BinarySearchFunc(row.Rules, sp, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
-	row.Rules = slices.Insert(row.Rules, i, cfi.RegisterRule{Column: sp, Rule: rule})
 }

@@ -106,6 +106,7 @@ func (p Path) String() string { return p.text }
 // is at a location that an expression of a unit gave.
 func (r *Reader) Select(unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
 	r.begin(unit)
+	l = r.objectAt(t, l)
 	for i, s := range p.steps {
 		plain, at, err := r.referred(t, l)
 		if err != nil {

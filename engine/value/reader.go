@@ -88,7 +88,21 @@ func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr
 // Read reads a value of a type at a location that an expression of a unit gave.
 func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
 	r.begin(unit)
-	return r.read(name, t, l, 0)
+	return r.read(name, t, r.objectAt(t, l), 0)
+}
+
+// objectAt is where an object is that an expression says to be at a location: one that is
+// smaller than the register or value that this is, is in an end of it, unless it is a number
+// that the register has in a format of its own.
+func (r *Reader) objectAt(t *dwarf.Type, l locexpr.Location) locexpr.Location {
+	plain, err := t.Plain()
+	if err != nil || !plain.IsSized || plain.Size > 1<<20 {
+		return l
+	}
+	if l.ConvertedBits() > 0 && plain.Base != nil && plain.Base.Encoding == locexpr.EncodingFloat {
+		return l
+	}
+	return l.Object(8*plain.Size, r.ctx.ByteOrder())
 }
 
 // begin makes the Reader ready for a variable.

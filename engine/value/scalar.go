@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -36,6 +37,10 @@ func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 	if err != nil {
 		v.fail(err)
 		return
+	}
+	if typ := number.Type(); typ.Format != locexpr.FloatBySize {
+		formatted := *base
+		formatted.Format, base = typ.Format, &formatted
 	}
 	v.setText(r.baseText(base, number))
 }
@@ -85,8 +90,15 @@ func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error
 		return locexpr.Value{}, errNoSize
 	}
 	typ := *t.Base
+	r.giveFormat(&typ)
 	if size := typ.Size(); size != t.Size*8 && typ.Elements == 0 && t.IsSized && t.Size <= 64 && size > t.Size*8 {
 		return locexpr.Value{}, fmt.Errorf("a base type of %d bits in %d bytes", size, t.Size)
+	}
+	if kept := l.ConvertedBits(); typ.Encoding == locexpr.EncodingFloat && typ.Elements == 0 && uint64(kept) > typ.Size() {
+		return r.converted(&typ, l, kept)
+	}
+	if isPartConverted(&typ, l) {
+		return locexpr.Value{}, errPartConverted
 	}
 	size := (typ.Size() + 7) / 8
 	b, err := r.bytes(l, min(size, meaningfulBytes(&typ)))
@@ -97,18 +109,51 @@ func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error
 	return locexpr.ValueOf(&typ, b, r.ctx.ByteOrder())
 }
 
+// giveFormat gives a type of floating point numbers the format that they have on the machine.
+func (r *Reader) giveFormat(t *locexpr.BaseType) {
+	if ctx, ok := r.ctx.(locexpr.FloatContext); ok && (t.Encoding == locexpr.EncodingFloat || t.Encoding == locexpr.EncodingComplexFloat) {
+		t.Format = ctx.FloatFormat(t)
+	}
+}
+
+// converted reads a number of a type in a register of so many bits, which has it in the
+// format that numbers of the register's size have.
+func (r *Reader) converted(t *locexpr.BaseType, l locexpr.Location, bits uint32) (locexpr.Value, error) {
+	own := locexpr.BaseType{Encoding: locexpr.EncodingFloat, Bits: bits}
+	b, err := r.bytes(l, uint64(bits+7)/8)
+	if err != nil {
+		return locexpr.Value{}, err
+	}
+	n, err := locexpr.ValueOf(&own, b, r.ctx.ByteOrder())
+	if err != nil {
+		return n, err
+	}
+	if f, ok := n.Float64(); ok {
+		return locexpr.FloatValue(t, f)
+	}
+	return n, fmt.Errorf("the register's format of %d bits is not known", bits)
+}
+
+// errPartConverted says that a part of a number is in a register that has whole numbers in
+// a format of its own.
+var errPartConverted = errors.New("parts of the number are in registers that keep numbers in another format")
+
+// isPartConverted says whether a floating point number has a part in a register that has
+// numbers in a format of its own, and more bits.
+func isPartConverted(t *locexpr.BaseType, l locexpr.Location) bool {
+	if t.Encoding != locexpr.EncodingFloat && t.Encoding != locexpr.EncodingComplexFloat {
+		return false
+	}
+	return slices.ContainsFunc(l.Place(0).Parts(), func(p locexpr.Part) bool { return uint64(p.Location.ConvertedBits()) > p.Bits })
+}
+
 // meaningfulBytes is how many of a number's bytes say something. Those behind the ten of
 // x87's extended format do not: a compiler leaves them out of DW_OP_piece.
 func meaningfulBytes(t *locexpr.BaseType) uint64 {
-	if isExtended(t) {
+	if t.Encoding == locexpr.EncodingFloat && t.Elements == 0 && (t.Bits == 96 || t.Format == locexpr.FloatExtended) {
 		return 10
 	}
 	return 1 << 32
-}
-
-// isExtended says whether a number is of x87's extended format, with padding or without.
-func isExtended(t *locexpr.BaseType) bool {
-	return t.Encoding == locexpr.EncodingFloat && (t.Bits == 80 || t.Bits == 96 || t.Bits == 128 && strings.Contains(t.Name, "long double"))
 }
 
 // baseText is the text of a value of a base type.
@@ -134,6 +179,13 @@ func (r *Reader) baseText(t *locexpr.BaseType, n locexpr.Value) string {
 		}
 	case locexpr.EncodingAddress:
 		return hex(n.Uint64())
+	case locexpr.EncodingImaginaryFloat:
+		number := *t
+		number.Encoding = locexpr.EncodingFloat
+		return floatText(&number, locexpr.BigValue(&number, n.Big())) + "i"
+	}
+	if locexpr.EncodingPackedDecimal <= t.Encoding && t.Encoding <= locexpr.EncodingDecimalFloat {
+		return n.Hex() // digits, or scaled by an attribute
 	}
 	return decimal(t, n)
 }
@@ -168,16 +220,31 @@ func floatText(t *locexpr.BaseType, n locexpr.Value) string {
 	case 64:
 		return shortest(math.Float64frombits(n.Uint64()), 64)
 	}
-	if isExtended(t) {
-		return extendedText(n.Big())
+	switch f, ok := n.Float(); {
+	case !ok:
+		return n.Hex()
+	case f == nil && isNegative(t, n):
+		return "-nan"
+	case f == nil:
+		return "nan"
+	case t.Bits <= 16 || f.IsInf():
+		short, _ := f.Float64()
+		return shortest(short, 32)
+	default:
+		return wideText(f)
 	}
-	if f, ok := n.Float64(); ok && t.Bits <= 16 {
-		return shortest(f, 32)
+}
+
+// isNegative says whether the sign of what is not a number is set.
+func isNegative(t *locexpr.BaseType, n locexpr.Value) bool {
+	sign := int(t.Bits) - 1
+	switch {
+	case t.Format == locexpr.FloatExtended || t.Bits == 96:
+		sign = 79
+	case t.Format == locexpr.FloatDoubleDouble:
+		sign = 63
 	}
-	if t.Bits == 128 {
-		return wideText(n.Big(), 15, 112, false)
-	}
-	return n.Hex()
+	return n.Big().Bit(sign) != 0
 }
 
 func shortest(f float64, bits int) string {
@@ -199,60 +266,19 @@ func shortest(f float64, bits int) string {
 	return text
 }
 
-// extendedText is a number of x87's extended format, in its low 80 bits.
-func extendedText(n *big.Int) string { return wideText(n, 15, 64, true) }
-
-// wideText is a number of a format with so many bits of exponent and fraction. Where
-// the integer bit is stored it is part of the fraction.
-func wideText(n *big.Int, exponentBits, fractionBits uint, hasInteger bool) string {
-	if n.Sign() < 0 {
-		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), 128))
-	}
-	fraction := new(big.Int).And(n, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), fractionBits), big.NewInt(1)))
-	rest := new(big.Int).Rsh(n, fractionBits).Uint64()
-	exponent := int(rest & (1<<exponentBits - 1))
-	sign := ""
-	if rest>>exponentBits&1 != 0 {
-		sign = "-"
-	}
-	top := 1<<exponentBits - 1
-	bias := top / 2
-	precision := fractionBits
-	if !hasInteger {
-		precision++
-	}
-	switch {
-	case exponent == top:
-		below := new(big.Int).Set(fraction)
-		if hasInteger {
-			below.SetBit(below, int(fractionBits-1), 0)
-		}
-		if below.Sign() == 0 {
-			return sign + "inf"
-		}
-		return sign + "nan"
-	case exponent == 0:
-		exponent = 1
-	case !hasInteger:
-		fraction.SetBit(fraction, int(fractionBits), 1)
-	}
-	f := new(big.Float).SetPrec(precision).SetInt(fraction)
-	f.SetMantExp(f, exponent-bias-int(precision-1))
-	text := f.Text('g', -1)
+// wideText is a number with more digits than a float64, as short as reads back.
+func wideText(f *big.Float) string {
 	if e := f.MantExp(nil); e > -16 && e < 56 {
-		text = f.Text('f', -1)
+		return f.Text('f', -1)
 	}
-	return sign + text
+	return f.Text('g', -1)
 }
 
-// complexText is a complex number: two floating point numbers of half its size.
+// complexText is a complex number: two floating point numbers of half its size, of which
+// the real one is first in memory and in the number's low bits.
 func complexText(t *locexpr.BaseType, n locexpr.Value) string {
 	bits := uint(t.Bits / 2)
-	name := strings.TrimPrefix(t.Name, "complex ")
-	if name == "complex" && bits == 128 {
-		name = "long double" // clang calls every complex type so
-	}
-	half := &locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: uint32(bits)}
+	half := &locexpr.BaseType{Name: t.Name, Encoding: locexpr.EncodingFloat, Bits: uint32(bits), Format: t.Format}
 	all := n.Big()
 	low := locexpr.BigValue(half, all)
 	high := locexpr.BigValue(half, new(big.Int).Rsh(all, bits))

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/plugins/x86_64"
 )
 
 // image is a file as a process would have it before it runs, which is what its
@@ -48,6 +49,10 @@ func (m *image) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint
 		return nil
 	}
 	return errNotThere
+}
+
+func (m *image) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
+	return x86_64.Description().FloatFormat(t)
 }
 
 func (m *image) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return 64, true }

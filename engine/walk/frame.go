@@ -510,6 +510,16 @@ func (c frameContext) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
 	return s.Bits, ok
 }
 
+// FloatFormat is the format of floating point numbers of a type.
+func (c frameContext) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
+	return c.walker.machine.Description.FloatFormat(t)
+}
+
+// NarrowIn says where a register has objects that are smaller than it.
+func (c frameContext) NarrowIn(reg uint64) locexpr.Narrow {
+	return c.walker.machine.Description.NarrowIn(reg)
+}
+
 // LargestSpaceBits is the address size of the largest space of the architecture.
 func (c frameContext) LargestSpaceBits() uint32 {
 	d := c.walker.machine.Description

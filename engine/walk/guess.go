@@ -66,10 +66,23 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 		}
 		f.forget()
 		if f.pc == 0 && !w.sampling {
-			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", f.callee.cfa)
+			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(f.callee))
 		}
 	}
 	return nil, Stopped{StopNoModule, cause.Error()}
+}
+
+// returnPlace is where the return address of a frame was read: by its row, else right
+// below its CFA.
+func (w *walker) returnPlace(f *frame) uint64 {
+	if f.source != nil && f.source.Rules != nil {
+		if l, err := f.saved(f.source.Rules.ReturnAddress); err == nil {
+			if _, address, ok := l.MemoryAddress(); ok {
+				return address
+			}
+		}
+	}
+	return f.cfa - uint64(w.machine.Description.AddressBits+7)/8
 }
 
 func isNoRow(err error) bool {

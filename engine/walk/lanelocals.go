@@ -114,7 +114,8 @@ func (b *laneBytes) find(r *localsReader, s *code.ScopedVariable, l locexpr.Loca
 		return 0, false
 	}
 	var buf [8]byte
-	if l.Read(r.u.context(s.Unit()), buf[:plain.Size], 8*plain.Size) != nil {
+	ctx := r.u.context(s.Unit())
+	if l.Object(8*plain.Size, ctx.ByteOrder()).Read(ctx, buf[:plain.Size], 8*plain.Size) != nil {
 		return 0, false
 	}
 	b.now, b.isRead = binary.LittleEndian.Uint64(buf[:]), true

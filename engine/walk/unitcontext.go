@@ -109,7 +109,13 @@ func (c *inUnit) RegisterValue(reg uint64) (uint64, error) {
 func (c *inUnit) Addrx(index uint64) (uint64, error) { return c.unit.Addrx(index) }
 
 // BaseType is the base type at an offset of the unit.
-func (c *inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) { return c.unit.BaseType(offset) }
+func (c *inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) {
+	t, err := c.unit.BaseType(offset)
+	if err == nil && t.Encoding == locexpr.EncodingFloat {
+		t.Format = c.FloatFormat(t)
+	}
+	return t, err
+}
 
 // FrameBase evaluates DW_AT_frame_base of the function (DWARF 5, 3.3.5).
 func (c *inUnit) FrameBase() (locexpr.Location, error) {
@@ -194,5 +200,12 @@ func (c *inUnit) EntryLocation(offset uint64) (locexpr.Location, error) {
 	if err != nil {
 		return locexpr.Location{}, locexpr.IllFormedError(err)
 	}
-	return c.u.locate(entry)
+	l, err := c.u.locate(entry)
+	if size, ok := entry.Size(); err == nil && ok && size <= maxPieceBytes {
+		l = l.Object(8*size, c.ByteOrder())
+	}
+	return l, err
 }
+
+// maxPieceBytes bounds the objects that may be in a register or a value.
+const maxPieceBytes = 1 << 16

@@ -107,7 +107,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 		return locexpr.Value{}, err
 	}
 	b := make([]byte, size)
-	if err := l.Read(c, b, 8*size); err != nil {
+	if err := l.Object(8*size, c.ByteOrder()).Read(c, b, 8*size); err != nil {
 		return locexpr.Value{}, err
 	}
 	if typ == nil {

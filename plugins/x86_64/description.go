@@ -35,11 +35,23 @@ func Description() *sdk.Description {
 		MaxInstruction: maxInstruction,
 		StackAlign:     8,
 		CanonicalBits:  48,
+		FloatFormats:   floatFormats(),
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: fsBase, Variant: sdk.ThreadLocalVariantII},
 		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,
 	}
+}
+
+// floatFormats are the formats of floating point types of 16 bytes: x87's of long double
+// (psABI 3.1.2), of D's real and Ada's Long_Long_Float, whatever their names, and the
+// others by the names that compilers give them.
+func floatFormats() []sdk.FloatFormat {
+	list := []sdk.FloatFormat{{Bits: 128, Format: locexpr.FloatExtended}}
+	for _, name := range []string{"__float128", "_Float128", "f128", "real(kind=16)", "complex(kind=16)", "quad complex"} {
+		list = append(list, sdk.FloatFormat{Bits: 128, Name: name, Format: locexpr.FloatBinary128})
+	}
+	return list
 }
 
 // defaultRules are the rules of columns that a row does not mention. The psABI

@@ -60,7 +60,7 @@ func registerRanges() []sdk.RegisterRange {
 			"r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"}},
 		{First: rip, Count: 1, Bits: 64, Class: sdk.ProgramCounter, Names: []string{"rip"}},
 		{First: xmm0, Count: 16, Bits: 512, Class: sdk.Vector, Names: []string{"xmm%d"}},
-		{First: st0, Count: 8, Bits: 80, Class: sdk.Float, Names: []string{"st%d"}},
+		{First: st0, Count: 8, Bits: 80, Class: sdk.Float, Names: []string{"st%d"}, Narrow: sdk.NarrowConverted},
 		{First: mm0, Count: 8, Bits: 64, Class: sdk.Vector, Names: []string{"mm%d"}},
 		{First: rflags, Count: 1, Bits: 64, Class: sdk.Flags, Names: []string{"rflags"}},
 		{First: es, Count: 6, Bits: 16, Class: sdk.Segment, Names: []string{"es", "cs", "ss", "ds", "fs", "gs"}},

@@ -526,6 +526,112 @@ func (ThreadLocalVariant) EnumDescriptor() ([]byte, []int) {
 	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
+type FloatEncoding int32
+
+const (
+	FloatEncoding_FLOAT_ENCODING_BY_SIZE       FloatEncoding = 0
+	FloatEncoding_FLOAT_ENCODING_BINARY128     FloatEncoding = 1
+	FloatEncoding_FLOAT_ENCODING_EXTENDED      FloatEncoding = 2 // x87's 80 bits, in the first bytes
+	FloatEncoding_FLOAT_ENCODING_DOUBLE_DOUBLE FloatEncoding = 3 // two of 64 bits that are added, the larger first
+)
+
+// Enum value maps for FloatEncoding.
+var (
+	FloatEncoding_name = map[int32]string{
+		0: "FLOAT_ENCODING_BY_SIZE",
+		1: "FLOAT_ENCODING_BINARY128",
+		2: "FLOAT_ENCODING_EXTENDED",
+		3: "FLOAT_ENCODING_DOUBLE_DOUBLE",
+	}
+	FloatEncoding_value = map[string]int32{
+		"FLOAT_ENCODING_BY_SIZE":       0,
+		"FLOAT_ENCODING_BINARY128":     1,
+		"FLOAT_ENCODING_EXTENDED":      2,
+		"FLOAT_ENCODING_DOUBLE_DOUBLE": 3,
+	}
+)
+
+func (x FloatEncoding) Enum() *FloatEncoding {
+	p := new(FloatEncoding)
+	*p = x
+	return p
+}
+
+func (x FloatEncoding) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FloatEncoding) Descriptor() protoreflect.EnumDescriptor {
+	return file_arch_proto_enumTypes[9].Descriptor()
+}
+
+func (FloatEncoding) Type() protoreflect.EnumType {
+	return &file_arch_proto_enumTypes[9]
+}
+
+func (x FloatEncoding) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FloatEncoding.Descriptor instead.
+func (FloatEncoding) EnumDescriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{9}
+}
+
+// Narrow says where in a register objects are that are smaller than it. In a little-endian
+// register they are always in the first bytes.
+type Narrow int32
+
+const (
+	Narrow_NARROW_BY_CLASS  Narrow = 0 // NARROW_HIGH for the classes FLOAT and VECTOR, else NARROW_LOW
+	Narrow_NARROW_LOW       Narrow = 1 // in the low-order end
+	Narrow_NARROW_HIGH      Narrow = 2 // in the high-order end
+	Narrow_NARROW_CONVERTED Narrow = 3 // as NARROW_LOW, but floating point numbers have the format of the register's size
+)
+
+// Enum value maps for Narrow.
+var (
+	Narrow_name = map[int32]string{
+		0: "NARROW_BY_CLASS",
+		1: "NARROW_LOW",
+		2: "NARROW_HIGH",
+		3: "NARROW_CONVERTED",
+	}
+	Narrow_value = map[string]int32{
+		"NARROW_BY_CLASS":  0,
+		"NARROW_LOW":       1,
+		"NARROW_HIGH":      2,
+		"NARROW_CONVERTED": 3,
+	}
+)
+
+func (x Narrow) Enum() *Narrow {
+	p := new(Narrow)
+	*p = x
+	return p
+}
+
+func (x Narrow) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Narrow) Descriptor() protoreflect.EnumDescriptor {
+	return file_arch_proto_enumTypes[10].Descriptor()
+}
+
+func (Narrow) Type() protoreflect.EnumType {
+	return &file_arch_proto_enumTypes[10]
+}
+
+func (x Narrow) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Narrow.Descriptor instead.
+func (Narrow) EnumDescriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{10}
+}
+
 type RowPriority int32
 
 const (
@@ -556,11 +662,11 @@ func (x RowPriority) String() string {
 }
 
 func (RowPriority) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[9].Descriptor()
+	return file_arch_proto_enumTypes[11].Descriptor()
 }
 
 func (RowPriority) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[9]
+	return &file_arch_proto_enumTypes[11]
 }
 
 func (x RowPriority) Number() protoreflect.EnumNumber {
@@ -569,7 +675,7 @@ func (x RowPriority) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RowPriority.Descriptor instead.
 func (RowPriority) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 type FunctionKind int32
@@ -617,11 +723,11 @@ func (x FunctionKind) String() string {
 }
 
 func (FunctionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[10].Descriptor()
+	return file_arch_proto_enumTypes[12].Descriptor()
 }
 
 func (FunctionKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[10]
+	return &file_arch_proto_enumTypes[12]
 }
 
 func (x FunctionKind) Number() protoreflect.EnumNumber {
@@ -630,7 +736,7 @@ func (x FunctionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FunctionKind.Descriptor instead.
 func (FunctionKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 type MapKind int32
@@ -669,11 +775,11 @@ func (x MapKind) String() string {
 }
 
 func (MapKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[11].Descriptor()
+	return file_arch_proto_enumTypes[13].Descriptor()
 }
 
 func (MapKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[11]
+	return &file_arch_proto_enumTypes[13]
 }
 
 func (x MapKind) Number() protoreflect.EnumNumber {
@@ -682,7 +788,7 @@ func (x MapKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use MapKind.Descriptor instead.
 func (MapKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 type ReturnClass int32
@@ -721,11 +827,11 @@ func (x ReturnClass) String() string {
 }
 
 func (ReturnClass) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[12].Descriptor()
+	return file_arch_proto_enumTypes[14].Descriptor()
 }
 
 func (ReturnClass) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[12]
+	return &file_arch_proto_enumTypes[14]
 }
 
 func (x ReturnClass) Number() protoreflect.EnumNumber {
@@ -734,7 +840,7 @@ func (x ReturnClass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReturnClass.Descriptor instead.
 func (ReturnClass) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 // What an instruction does that may stop a thread.
@@ -789,11 +895,11 @@ func (x InstructionKind) String() string {
 }
 
 func (InstructionKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_arch_proto_enumTypes[13].Descriptor()
+	return file_arch_proto_enumTypes[15].Descriptor()
 }
 
 func (InstructionKind) Type() protoreflect.EnumType {
-	return &file_arch_proto_enumTypes[13]
+	return &file_arch_proto_enumTypes[15]
 }
 
 func (x InstructionKind) Number() protoreflect.EnumNumber {
@@ -802,7 +908,7 @@ func (x InstructionKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InstructionKind.Descriptor instead.
 func (InstructionKind) EnumDescriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 // ArchitectureError is a detail of the status of a call that failed in the
@@ -1279,12 +1385,14 @@ type Description struct {
 	Processors     []*Processor    `protobuf:"bytes,21,rep,name=processors,proto3" json:"processors,omitempty"`
 	Companions     []string        `protobuf:"bytes,22,rep,name=companions,proto3" json:"companions,omitempty"`
 	// Its calls ask nothing of the engine: there is no ServeEngine, and no session.
-	NoEngine           bool         `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
-	Entry              *Rows        `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
-	SignState          uint32       `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
-	CanonicalBits      uint32       `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
-	ThreadLocalStorage *ThreadLocal `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
-	TagBits            uint32       `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	NoEngine           bool           `protobuf:"varint,23,opt,name=no_engine,json=noEngine,proto3" json:"no_engine,omitempty"`
+	Entry              *Rows          `protobuf:"bytes,24,opt,name=entry,proto3" json:"entry,omitempty"`                           // one row, or absent
+	SignState          uint32         `protobuf:"varint,25,opt,name=sign_state,json=signState,proto3" json:"sign_state,omitempty"` // 0: there is none
+	CanonicalBits      uint32         `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
+	ThreadLocalStorage *ThreadLocal   `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
+	TagBits            uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	EntryPushed        uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
+	FloatFormats       []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1515,6 +1623,82 @@ func (x *Description) GetTagBits() uint32 {
 	return 0
 }
 
+func (x *Description) GetEntryPushed() uint32 {
+	if x != nil {
+		return x.EntryPushed
+	}
+	return 0
+}
+
+func (x *Description) GetFloatFormats() []*FloatFormat {
+	if x != nil {
+		return x.FloatFormats
+	}
+	return nil
+}
+
+// A FloatFormat is the format of floating point numbers of a size, and of a name where
+// there is one. Of two that match the one with the name is taken.
+type FloatFormat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bits          uint32                 `protobuf:"varint,1,opt,name=bits,proto3" json:"bits,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // of the type, without the "complex " before it
+	Encoding      FloatEncoding          `protobuf:"varint,3,opt,name=encoding,proto3,enum=unwindd.arch.v2.FloatEncoding" json:"encoding,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FloatFormat) Reset() {
+	*x = FloatFormat{}
+	mi := &file_arch_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FloatFormat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FloatFormat) ProtoMessage() {}
+
+func (x *FloatFormat) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FloatFormat.ProtoReflect.Descriptor instead.
+func (*FloatFormat) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FloatFormat) GetBits() uint32 {
+	if x != nil {
+		return x.Bits
+	}
+	return 0
+}
+
+func (x *FloatFormat) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FloatFormat) GetEncoding() FloatEncoding {
+	if x != nil {
+		return x.Encoding
+	}
+	return FloatEncoding_FLOAT_ENCODING_BY_SIZE
+}
+
 type ThreadLocal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pointer       uint32                 `protobuf:"varint,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
@@ -1527,7 +1711,7 @@ type ThreadLocal struct {
 
 func (x *ThreadLocal) Reset() {
 	*x = ThreadLocal{}
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1723,7 @@ func (x *ThreadLocal) String() string {
 func (*ThreadLocal) ProtoMessage() {}
 
 func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[7]
+	mi := &file_arch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1736,7 @@ func (x *ThreadLocal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadLocal.ProtoReflect.Descriptor instead.
 func (*ThreadLocal) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{7}
+	return file_arch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ThreadLocal) GetPointer() uint32 {
@@ -1595,7 +1779,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1791,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1804,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Processor) GetName() string {
@@ -1665,7 +1849,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1861,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1874,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -1745,13 +1929,14 @@ type RegisterRange struct {
 	FirstIndex    uint32                 `protobuf:"varint,6,opt,name=first_index,json=firstIndex,proto3" json:"first_index,omitempty"`
 	Aliases       []string               `protobuf:"bytes,7,rep,name=aliases,proto3" json:"aliases,omitempty"`
 	Lanes         uint32                 `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	Narrow        Narrow                 `protobuf:"varint,9,opt,name=narrow,proto3,enum=unwindd.arch.v2.Narrow" json:"narrow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1948,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1961,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -1835,6 +2020,13 @@ func (x *RegisterRange) GetLanes() uint32 {
 	return 0
 }
 
+func (x *RegisterRange) GetNarrow() Narrow {
+	if x != nil {
+		return x.Narrow
+	}
+	return Narrow_NARROW_BY_CLASS
+}
+
 type RegisterSet struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Source          RegisterSource         `protobuf:"varint,1,opt,name=source,proto3,enum=unwindd.arch.v2.RegisterSource" json:"source,omitempty"`
@@ -1850,7 +2042,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2054,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2067,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -1939,7 +2131,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2143,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2156,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -2007,7 +2199,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2211,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2224,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -2073,7 +2265,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2277,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2290,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Dialect) GetName() string {
@@ -2126,7 +2318,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2330,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2343,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2187,7 +2379,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2391,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2404,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2256,7 +2448,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2460,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2473,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2342,7 +2534,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2546,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2559,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2436,7 +2628,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2640,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2653,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2489,7 +2681,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2693,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2706,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2553,7 +2745,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2757,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2770,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -2644,7 +2836,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2848,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2861,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -2742,7 +2934,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2946,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2959,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -2921,7 +3113,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3125,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3138,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -2982,7 +3174,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3186,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3199,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3055,7 +3247,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3259,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3272,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3162,7 +3354,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3366,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3379,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3264,7 +3456,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3468,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3481,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3372,7 +3564,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3576,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3589,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3427,7 +3619,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3631,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3644,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3501,7 +3693,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3705,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3718,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3563,7 +3755,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3575,7 +3767,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +3780,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -3643,7 +3835,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3655,7 +3847,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,7 +3860,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -3703,7 +3895,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3907,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3920,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -3812,7 +4004,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +4016,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +4029,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -3872,7 +4064,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +4076,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +4089,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -3933,7 +4125,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +4137,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +4150,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -3999,7 +4191,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4011,7 +4203,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +4216,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4096,7 +4288,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4300,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4313,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4173,7 +4365,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4377,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4390,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4255,7 +4447,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4267,7 +4459,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4280,7 +4472,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4321,7 +4513,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4333,7 +4525,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4346,7 +4538,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4428,7 +4620,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4632,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4645,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4517,7 +4709,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4721,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4734,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -4625,7 +4817,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +4829,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +4842,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -4730,7 +4922,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4742,7 +4934,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4755,7 +4947,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -4860,7 +5052,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +5064,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +5077,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -4920,7 +5112,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4932,7 +5124,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4945,7 +5137,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -4985,7 +5177,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4997,7 +5189,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5010,7 +5202,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5090,7 +5282,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5102,7 +5294,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5115,7 +5307,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5195,7 +5387,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5207,7 +5399,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5220,7 +5412,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5240,7 +5432,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5252,7 +5444,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5265,7 +5457,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5292,7 +5484,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5304,7 +5496,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5317,7 +5509,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5346,7 +5538,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5550,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5563,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5420,7 +5612,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5432,7 +5624,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5445,7 +5637,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5539,7 +5731,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5551,7 +5743,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5564,7 +5756,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -5667,7 +5859,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5679,7 +5871,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5692,7 +5884,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -5784,7 +5976,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +5988,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +6001,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -5910,7 +6102,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5922,7 +6114,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5935,7 +6127,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -5969,7 +6161,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5981,7 +6173,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5994,7 +6186,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6051,7 +6243,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6063,7 +6255,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6076,7 +6268,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6110,7 +6302,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6122,7 +6314,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6135,7 +6327,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6161,7 +6353,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6173,7 +6365,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6186,7 +6378,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6206,7 +6398,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6218,7 +6410,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6231,7 +6423,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6259,7 +6451,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6271,7 +6463,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6284,7 +6476,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6345,7 +6537,8 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xda\t\n" +
+	"\x0fDescribeRequest\"\xc0\n" +
+	"\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6384,7 +6577,13 @@ const file_arch_proto_rawDesc = "" +
 	"sign_state\x18\x19 \x01(\rR\tsignState\x12%\n" +
 	"\x0ecanonical_bits\x18\x1a \x01(\rR\rcanonicalBits\x12N\n" +
 	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\x12\x19\n" +
-	"\btag_bits\x18\x1c \x01(\rR\atagBits\"\xa0\x01\n" +
+	"\btag_bits\x18\x1c \x01(\rR\atagBits\x12!\n" +
+	"\fentry_pushed\x18\x1d \x01(\rR\ventryPushed\x12A\n" +
+	"\rfloat_formats\x18\x1e \x03(\v2\x1c.unwindd.arch.v2.FloatFormatR\ffloatFormats\"q\n" +
+	"\vFloatFormat\x12\x12\n" +
+	"\x04bits\x18\x01 \x01(\rR\x04bits\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12:\n" +
+	"\bencoding\x18\x03 \x01(\x0e2\x1e.unwindd.arch.v2.FloatEncodingR\bencoding\"\xa0\x01\n" +
 	"\vThreadLocal\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
 	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
@@ -6406,7 +6605,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05flags\x18\x04 \x01(\rR\x05flags\x12\x14\n" +
 	"\x05magic\x18\x05 \x01(\fR\x05magic\x12\x1d\n" +
 	"\n" +
-	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\xec\x01\n" +
+	"note_owner\x18\x06 \x01(\tR\tnoteOwner\"\x9d\x02\n" +
 	"\rRegisterRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x14\n" +
@@ -6416,7 +6615,8 @@ const file_arch_proto_rawDesc = "" +
 	"\vfirst_index\x18\x06 \x01(\rR\n" +
 	"firstIndex\x12\x18\n" +
 	"\aaliases\x18\a \x03(\tR\aaliases\x12\x14\n" +
-	"\x05lanes\x18\b \x01(\rR\x05lanes\"\xe9\x01\n" +
+	"\x05lanes\x18\b \x01(\rR\x05lanes\x12/\n" +
+	"\x06narrow\x18\t \x01(\x0e2\x17.unwindd.arch.v2.NarrowR\x06narrow\"\xe9\x01\n" +
 	"\vRegisterSet\x127\n" +
 	"\x06source\x18\x01 \x01(\x0e2\x1f.unwindd.arch.v2.RegisterSourceR\x06source\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x12\n" +
@@ -6863,7 +7063,18 @@ const file_arch_proto_rawDesc = "" +
 	"\x12ThreadLocalVariant\x12\r\n" +
 	"\tVARIANT_I\x10\x00\x12\x0e\n" +
 	"\n" +
-	"VARIANT_II\x10\x01*/\n" +
+	"VARIANT_II\x10\x01*\x88\x01\n" +
+	"\rFloatEncoding\x12\x1a\n" +
+	"\x16FLOAT_ENCODING_BY_SIZE\x10\x00\x12\x1c\n" +
+	"\x18FLOAT_ENCODING_BINARY128\x10\x01\x12\x1b\n" +
+	"\x17FLOAT_ENCODING_EXTENDED\x10\x02\x12 \n" +
+	"\x1cFLOAT_ENCODING_DOUBLE_DOUBLE\x10\x03*T\n" +
+	"\x06Narrow\x12\x13\n" +
+	"\x0fNARROW_BY_CLASS\x10\x00\x12\x0e\n" +
+	"\n" +
+	"NARROW_LOW\x10\x01\x12\x0f\n" +
+	"\vNARROW_HIGH\x10\x02\x12\x14\n" +
+	"\x10NARROW_CONVERTED\x10\x03*/\n" +
 	"\vRowPriority\x12\r\n" +
 	"\tBELOW_CFI\x10\x00\x12\x11\n" +
 	"\rOVERRIDES_CFI\x10\x01*\xb7\x01\n" +
@@ -6922,8 +7133,8 @@ func file_arch_proto_rawDescGZIP() []byte {
 	return file_arch_proto_rawDescData
 }
 
-var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -6934,225 +7145,231 @@ var file_arch_proto_goTypes = []any{
 	(RelocationKind)(0),           // 6: unwindd.arch.v2.RelocationKind
 	(RelocationField)(0),          // 7: unwindd.arch.v2.RelocationField
 	(ThreadLocalVariant)(0),       // 8: unwindd.arch.v2.ThreadLocalVariant
-	(RowPriority)(0),              // 9: unwindd.arch.v2.RowPriority
-	(FunctionKind)(0),             // 10: unwindd.arch.v2.FunctionKind
-	(MapKind)(0),                  // 11: unwindd.arch.v2.MapKind
-	(ReturnClass)(0),              // 12: unwindd.arch.v2.ReturnClass
-	(InstructionKind)(0),          // 13: unwindd.arch.v2.InstructionKind
-	(*ArchitectureError)(nil),     // 14: unwindd.arch.v2.ArchitectureError
-	(*Blobs)(nil),                 // 15: unwindd.arch.v2.Blobs
-	(*RegistersColumn)(nil),       // 16: unwindd.arch.v2.RegistersColumn
-	(*Rules)(nil),                 // 17: unwindd.arch.v2.Rules
-	(*Rows)(nil),                  // 18: unwindd.arch.v2.Rows
-	(*DescribeRequest)(nil),       // 19: unwindd.arch.v2.DescribeRequest
-	(*Description)(nil),           // 20: unwindd.arch.v2.Description
-	(*ThreadLocal)(nil),           // 21: unwindd.arch.v2.ThreadLocal
-	(*Processor)(nil),             // 22: unwindd.arch.v2.Processor
-	(*Recogniser)(nil),            // 23: unwindd.arch.v2.Recogniser
-	(*RegisterRange)(nil),         // 24: unwindd.arch.v2.RegisterRange
-	(*RegisterSet)(nil),           // 25: unwindd.arch.v2.RegisterSet
-	(*AddressSpace)(nil),          // 26: unwindd.arch.v2.AddressSpace
-	(*Relocation)(nil),            // 27: unwindd.arch.v2.Relocation
-	(*Dialect)(nil),               // 28: unwindd.arch.v2.Dialect
-	(*DialectOperation)(nil),      // 29: unwindd.arch.v2.DialectOperation
-	(*OpenTargetRequest)(nil),     // 30: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 31: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 32: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 33: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 34: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 35: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 36: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 37: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 38: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 39: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 40: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 41: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 42: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 43: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 44: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 45: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 46: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 47: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 48: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 49: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 50: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 51: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 52: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 53: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 54: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 55: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 56: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 57: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 58: unwindd.arch.v2.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 59: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 60: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 61: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 62: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 63: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 64: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 65: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 66: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 67: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 68: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 69: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 70: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 71: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 72: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 73: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 74: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 75: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 76: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 77: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 78: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 79: unwindd.arch.v2.SectionPart
+	(FloatEncoding)(0),            // 9: unwindd.arch.v2.FloatEncoding
+	(Narrow)(0),                   // 10: unwindd.arch.v2.Narrow
+	(RowPriority)(0),              // 11: unwindd.arch.v2.RowPriority
+	(FunctionKind)(0),             // 12: unwindd.arch.v2.FunctionKind
+	(MapKind)(0),                  // 13: unwindd.arch.v2.MapKind
+	(ReturnClass)(0),              // 14: unwindd.arch.v2.ReturnClass
+	(InstructionKind)(0),          // 15: unwindd.arch.v2.InstructionKind
+	(*ArchitectureError)(nil),     // 16: unwindd.arch.v2.ArchitectureError
+	(*Blobs)(nil),                 // 17: unwindd.arch.v2.Blobs
+	(*RegistersColumn)(nil),       // 18: unwindd.arch.v2.RegistersColumn
+	(*Rules)(nil),                 // 19: unwindd.arch.v2.Rules
+	(*Rows)(nil),                  // 20: unwindd.arch.v2.Rows
+	(*DescribeRequest)(nil),       // 21: unwindd.arch.v2.DescribeRequest
+	(*Description)(nil),           // 22: unwindd.arch.v2.Description
+	(*FloatFormat)(nil),           // 23: unwindd.arch.v2.FloatFormat
+	(*ThreadLocal)(nil),           // 24: unwindd.arch.v2.ThreadLocal
+	(*Processor)(nil),             // 25: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 26: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 27: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 28: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 29: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 30: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 31: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 32: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 33: unwindd.arch.v2.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 34: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 35: unwindd.arch.v2.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 36: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 37: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 38: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 39: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 40: unwindd.arch.v2.TargetThreads
+	(*SavedRegisters)(nil),        // 41: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 42: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 43: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 44: unwindd.arch.v2.Waves
+	(*OpenObjectRequest)(nil),     // 45: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 46: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 47: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 48: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 49: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 50: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 51: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 52: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 53: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 54: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 55: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 56: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 57: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 58: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 59: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 60: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 61: unwindd.arch.v2.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 62: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 63: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 64: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 65: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 66: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 67: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 68: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 69: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 70: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 71: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 72: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 73: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 74: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 75: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 76: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 77: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 78: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 79: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 80: unwindd.arch.v2.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 81: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 82: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
-	15,  // 1: unwindd.arch.v2.Rules.expressions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 1: unwindd.arch.v2.Rules.expressions:type_name -> unwindd.arch.v2.Blobs
 	1,   // 2: unwindd.arch.v2.Rows.cfa_kinds:type_name -> unwindd.arch.v2.CFAKind
-	15,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
-	17,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
-	23,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	17,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
+	19,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
+	19,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
+	26,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
 	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
-	24,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
-	25,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
-	26,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
-	17,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
-	18,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
-	27,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
-	28,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
-	15,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
-	22,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
-	18,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
-	21,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
-	8,   // 19: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
-	3,   // 20: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
-	4,   // 21: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
-	5,   // 22: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
-	6,   // 23: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
-	7,   // 24: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
-	29,  // 25: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
-	15,  // 26: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
-	15,  // 27: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	32,  // 28: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	37,  // 29: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	33,  // 30: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	34,  // 31: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	35,  // 32: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	15,  // 34: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	15,  // 35: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 36: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 37: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	15,  // 38: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 39: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 40: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 41: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 42: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	15,  // 43: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	15,  // 44: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	15,  // 45: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	15,  // 46: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 47: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 48: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	16,  // 49: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	38,  // 50: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	39,  // 51: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	41,  // 52: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	40,  // 53: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	15,  // 54: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 55: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	15,  // 56: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 57: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	15,  // 58: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 59: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	15,  // 60: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 61: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	15,  // 62: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	15,  // 63: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	44,  // 64: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	45,  // 65: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	43,  // 66: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	15,  // 67: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 68: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	48,  // 69: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	47,  // 70: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	18,  // 71: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	49,  // 72: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	17,  // 73: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	50,  // 74: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	51,  // 75: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	52,  // 76: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	15,  // 79: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 80: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	15,  // 81: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	15,  // 82: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	15,  // 83: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	9,   // 84: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	15,  // 85: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 86: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	10,  // 87: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	17,  // 88: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	15,  // 89: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 90: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 91: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	15,  // 92: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 93: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	15,  // 94: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	18,  // 95: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	15,  // 96: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	55,  // 97: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	57,  // 98: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	16,  // 99: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	15,  // 100: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	15,  // 101: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	61,  // 102: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	15,  // 103: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 104: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	15,  // 105: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	62,  // 106: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	15,  // 107: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	63,  // 108: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	11,  // 109: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	15,  // 110: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	12,  // 111: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	15,  // 112: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	13,  // 113: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	70,  // 114: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	74,  // 115: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	76,  // 116: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	78,  // 117: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	73,  // 118: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	75,  // 119: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	77,  // 120: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	79,  // 121: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	16,  // 122: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	19,  // 123: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	72,  // 124: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	30,  // 125: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	42,  // 126: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	56,  // 127: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	59,  // 128: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	64,  // 129: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	66,  // 130: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	68,  // 131: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	20,  // 132: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	71,  // 133: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	31,  // 134: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	46,  // 135: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	58,  // 136: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	60,  // 137: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	65,  // 138: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	67,  // 139: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	69,  // 140: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	132, // [132:141] is the sub-list for method output_type
-	123, // [123:132] is the sub-list for method input_type
-	123, // [123:123] is the sub-list for extension type_name
-	123, // [123:123] is the sub-list for extension extendee
-	0,   // [0:123] is the sub-list for field type_name
+	27,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	28,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	29,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	19,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
+	20,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
+	30,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	31,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	17,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
+	25,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	20,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
+	24,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
+	23,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
+	9,   // 20: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
+	8,   // 21: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	3,   // 22: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	10,  // 23: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
+	4,   // 24: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 25: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 26: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 27: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	32,  // 28: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	17,  // 29: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	17,  // 30: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	35,  // 31: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	40,  // 32: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	37,  // 34: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	38,  // 35: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	39,  // 36: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	17,  // 37: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 38: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 39: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 40: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 41: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 42: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 43: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 44: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 45: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 46: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	17,  // 47: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	17,  // 48: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	17,  // 49: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 50: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 51: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	18,  // 52: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	41,  // 53: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	42,  // 54: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	44,  // 55: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	43,  // 56: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	17,  // 57: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 58: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	17,  // 59: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 60: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	17,  // 61: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 62: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 63: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 64: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 65: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 66: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	47,  // 67: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	48,  // 68: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	46,  // 69: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 70: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 71: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	51,  // 72: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	50,  // 73: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 74: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	52,  // 75: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 76: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	55,  // 79: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	57,  // 81: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 82: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 83: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 84: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 85: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 86: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 87: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 88: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 89: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 90: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 91: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 92: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 93: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 94: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 95: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 96: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 97: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	20,  // 98: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 99: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	58,  // 100: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	60,  // 101: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	18,  // 102: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 103: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 104: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	64,  // 105: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 106: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 108: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	65,  // 109: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 110: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	66,  // 111: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 112: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 113: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 114: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 115: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 116: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	73,  // 117: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	77,  // 118: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	79,  // 119: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	81,  // 120: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	76,  // 121: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	78,  // 122: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	80,  // 123: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	82,  // 124: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	18,  // 125: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	21,  // 126: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	75,  // 127: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	33,  // 128: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	45,  // 129: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	59,  // 130: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	62,  // 131: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	67,  // 132: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	69,  // 133: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	71,  // 134: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 135: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	74,  // 136: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	34,  // 137: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	49,  // 138: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	61,  // 139: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	63,  // 140: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	68,  // 141: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	70,  // 142: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	72,  // 143: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	135, // [135:144] is the sub-list for method output_type
+	126, // [126:135] is the sub-list for method input_type
+	126, // [126:126] is the sub-list for extension type_name
+	126, // [126:126] is the sub-list for extension extendee
+	0,   // [0:126] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7160,23 +7377,23 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[17].OneofWrappers = []any{
+	file_arch_proto_msgTypes[18].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[32].OneofWrappers = []any{
+	file_arch_proto_msgTypes[33].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[50].OneofWrappers = []any{
+	file_arch_proto_msgTypes[51].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[57].OneofWrappers = []any{
+	file_arch_proto_msgTypes[58].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 	}
-	file_arch_proto_msgTypes[58].OneofWrappers = []any{
+	file_arch_proto_msgTypes[59].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -7187,8 +7404,8 @@ func file_arch_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
-			NumEnums:      14,
-			NumMessages:   66,
+			NumEnums:      16,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
