@@ -55,6 +55,7 @@ var (
 	ErrNotMemory    = errors.New("CFA is not a memory byte address")
 	ErrAddressSpace = errors.New("unknown address space")
 	ErrRegisterSize = errors.New("size does not match the register")
+	ErrCircle       = errors.New("register rules lead to themselves")
 )
 
 // An Error is a problem in a section: where it is, what it is, and what was
@@ -68,12 +69,17 @@ type Error struct {
 
 // illFormed are the errors for which the document calls the DWARF ill-formed
 // (A.6.4.1, A.6.4.2): no state of the target makes them right.
-var illFormed = []error{ErrCFARule, ErrNotMemory, ErrAddressSpace, ErrRegisterSize}
+var illFormed = []error{ErrCFARule, ErrNotMemory, ErrAddressSpace, ErrRegisterSize, ErrCircle}
 
 // IsIllFormed reports whether the document calls the DWARF ill-formed for what the
 // error is about. Other errors are about data that is malformed, or about what
 // cannot be evaluated in the frame at hand.
 func (e *Error) IsIllFormed() bool { return slices.Contains(illFormed, e.Err) }
+
+// CircleError is the error of a row whose rules of columns lead to themselves.
+func CircleError(columns []uint64) *Error {
+	return &Error{Err: ErrCircle, Detail: fmt.Sprintf("columns %d", columns)}
+}
 
 // Error returns "section+offset: problem: detail".
 func (e *Error) Error() string {

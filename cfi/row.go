@@ -2,7 +2,11 @@
 
 package cfi
 
-import "github.com/unwindd/unwindd/locexpr"
+import (
+	"slices"
+
+	"github.com/unwindd/unwindd/locexpr"
+)
 
 // RuleKind names a register rule (DWARF 5, 6.4.1; heterogeneous extension,
 // A.6.4.1).
@@ -81,4 +85,32 @@ type Row struct {
 	// number is DW_CFA_AARCH64_negate_ra_state, the return address is signed
 	// (DW_CFA_AARCH64_negate_ra_state_with_pc counts as well).
 	WindowSave bool
+}
+
+// Circle returns the columns whose rules Register lead to themselves, over others or at
+// once, in ascending order: such rules are ill-formed (A.6.4.1). nil: there are none.
+func (r *Row) Circle() (columns []uint64) {
+	if !slices.ContainsFunc(r.Rules, func(r RegisterRule) bool { return r.Rule.Kind == Register }) {
+		return nil
+	}
+	met := make([]int, len(r.Rules)) // in which way a rule was met first, from 1 on
+	for first := range r.Rules {
+		way := first + 1
+		i, ok := first, true
+		for ok && met[i] == 0 && r.Rules[i].Rule.Kind == Register {
+			met[i] = way
+			i, ok = find(r.Rules, r.Rules[i].Rule.Register)
+		}
+		if !ok || met[i] != way {
+			continue
+		}
+		for start := i; ; {
+			columns = append(columns, r.Rules[i].Column)
+			if i, _ = find(r.Rules, r.Rules[i].Rule.Register); i == start {
+				break
+			}
+		}
+	}
+	slices.Sort(columns)
+	return columns
 }

@@ -73,6 +73,10 @@ var badCFI = []struct {
 		stopped: "too many operations", problem: "evaluation error: offset 0: DW_OP_skip: limit exceeded"},
 	{name: "CFA divided by 0", section: "A.2.5", cfi: []string{"0x0f,3,0x31,0x30,0x1b", returnIn},
 		stopped: "division by zero", problem: "evaluation error: offset 2: DW_OP_div: division by zero"},
+	{name: "registers in each other", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,78,0x09,78,77"}, found: engine.ByCFI,
+		problem: illCFI + "register rules lead to themselves: columns [77 78]", register: 77, location: "undefined"},
+	{name: "register in itself", section: "A.6.4.1", cfi: []string{cfaOf64, returnIn, "0x09,77,77"}, found: engine.ByCFI,
+		problem: illCFI + "register rules lead to themselves: columns [77]", register: 77, location: "undefined"},
 	// No state of this thread; another may have it.
 	{name: "CFA in memory that is missing", section: "A.2.5", cfi: []string{"0x0f,7,0x0a,0,0x10,0x06,0x36,0xe9,2", returnIn}, stopped: "the recorded stack ends here"},
 

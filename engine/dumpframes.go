@@ -10,6 +10,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
 // A CallFrameEntry is an entry of a section of call frame information.
@@ -52,6 +53,7 @@ func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 	return func(yield func(CallFrameEntry, error) bool) {
 		tables := code.FrameTables(o)
 		slices.SortStableFunc(tables, func(a, b code.FrameTable) int { return a.Index - b.Index })
+		sizes := addressSizes{object: o}
 		for _, t := range tables {
 			e := CallFrameEntry{Section: t.Section}
 			if t.Err != nil {
@@ -72,7 +74,40 @@ func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 				if !yield(e, err) {
 					return
 				}
+				if err := sizes.check(e); err != nil && !yield(e, err) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// addressSizes compares the address sizes of CIEs with those of compilation units.
+type addressSizes struct {
+	object *object.Object
+	reader *dwarf.Reader
+	isRead bool
+	last   *cfi.CIE // that was found wrong last
+}
+
+// check is the error of an FDE whose CIE says that addresses have another size than in the
+// compilation unit of its code (A.6.4.1). Before version 4 a CIE does not say it.
+func (s *addressSizes) check(e CallFrameEntry) error {
+	if e.FDE == nil || e.FDE.CIE.Version < 4 || e.FDE.CIE == s.last {
+		return nil
+	}
+	if !s.isRead {
+		s.isRead = true
+		s.reader, _ = dwarf.New(s.object) // without debug information there is nothing to compare
+	}
+	if s.reader == nil {
+		return nil
+	}
+	function, err := s.reader.Function(e.FDE.Start)
+	if err != nil || function.IsZero() || function.Unit().AddressSize() == e.FDE.CIE.AddressSize {
+		return nil //nolint:nilerr // not about call frame information
+	}
+	s.last = e.FDE.CIE
+	return fmt.Errorf("%s: %s: offset %#x: the CIE says that addresses have %d bytes, the unit at %#x, of the code at %#x, %d",
+		s.object.Name(), e.Section, e.FDE.CIE.Offset, e.FDE.CIE.AddressSize, function.Unit().Offset(), e.FDE.Start, function.Unit().AddressSize())
 }

@@ -158,8 +158,9 @@ type OpenObjectAnswer struct {
 	Problems     []string // what could not be read, each a sentence
 }
 
-// A DialectOverride puts another dialect in force for the CIEs of an
-// augmentation, or the units of a producer (both are prefixes; one is set).
+// A DialectOverride puts another dialect in force for the CIEs and the units
+// (DW_AT_LLVM_augmentation) of an augmentation, or the units of a producer (both are
+// prefixes; one is set).
 type DialectOverride struct {
 	Augmentation string
 	Producer     string

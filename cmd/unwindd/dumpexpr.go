@@ -16,7 +16,7 @@ func (f *dumpExprFlags) file(path string) error {
 		return err
 	}
 	defer o.Close()
-	text, err := expressionText(d, o, f.dialect)
+	expression, err := newExpressionReader(d, o, f.dialect)
 	if err != nil {
 		return err
 	}
@@ -25,9 +25,9 @@ func (f *dumpExprFlags) file(path string) error {
 	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			if f.format == "json" {
-				return report.WriteExpressionsJSON(w, list, text)
+				return report.WriteExpressionsJSON(w, list, expression.text)
 			}
-			return report.WriteExpressions(w, list, text, complain)
+			return report.WriteExpressions(w, list, expression.text, complain)
 		})
 	})
 	if err == nil {

@@ -72,7 +72,7 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 		return err
 	}
 	defer o.Close()
-	expression, err := expressionText(d, o, f.dialect)
+	expression, err := newExpressionReader(d, o, f.dialect)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,8 @@ func (f *dumpFramesFlags) file(path string, write func(*report.CallFrames, *writ
 	c := &report.CallFrames{
 		File: path, Entries: counted(engine.CallFrameEntries(o), &entries), SFrame: counted(engine.SFrameEntries(o), &entries),
 		Unwind:     counted(engine.UnwindEntries(o), &entries),
-		Expression: expression, Register: registerNames(d, o), Space: spaceNames(d),
+		Expression: expression.text, Register: registerNames(d, o), Space: spaceNames(d),
+		Forbidden: expression.forbidden, HasSpace: hasSpace(d),
 		Problem: complain,
 	}
 	err = object.Guard(func() error {
@@ -155,11 +156,49 @@ func spaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
 	}
 }
 
-// expressionText returns the function that writes an object's expressions as
-// text, in the dialect that name says. Where name is empty it tries the
+// hasSpace is the function that says whether an architecture has an address space; nil
+// where the architecture is not known.
+func hasSpace(d *sdk.Description) func(locexpr.AddressSpace) bool {
+	if d == nil {
+		return nil
+	}
+	return func(space locexpr.AddressSpace) bool { _, ok := d.Space(space); return ok }
+}
+
+// An expressionReader reads an object's expressions.
+type expressionReader struct {
+	options  locexpr.TextOptions
+	dialects []*locexpr.Dialect
+}
+
+// text is an expression as text.
+func (r *expressionReader) text(expr []byte) string {
+	return locexpr.FormatText(expr, r.optionsOf(expr))
+}
+
+// forbidden is the error of an operation that call frame information must not use.
+func (r *expressionReader) forbidden(expr []byte) error {
+	o := r.optionsOf(expr)
+	return locexpr.CheckCFI(expr, o.Dialect, o.AddressSize, o.Order)
+}
+
+// optionsOf has the first dialect that an expression can be of.
+func (r *expressionReader) optionsOf(expr []byte) locexpr.TextOptions {
+	options := r.options
+	options.Dialect = r.dialects[0]
+	for _, dialect := range r.dialects {
+		if decodes(expr, dialect, options) {
+			options.Dialect = dialect
+			break
+		}
+	}
+	return options
+}
+
+// newExpressionReader returns what reads an object's expressions in the dialect that name says. Where name is empty it tries the
 // architecture's dialects one after the other for each expression, since a file
 // does not say which it is in.
-func expressionText(d *sdk.Description, o *object.Object, name string) (func([]byte) string, error) {
+func newExpressionReader(d *sdk.Description, o *object.Object, name string) (*expressionReader, error) {
 	options := locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian}
 	if o.ByteOrder() == binary.BigEndian {
 		options.Order = locexpr.BigEndian
@@ -185,17 +224,7 @@ func expressionText(d *sdk.Description, o *object.Object, name string) (func([]b
 			dialects = append(dialects, dialect)
 		}
 	}
-	return func(expr []byte) string {
-		options := options
-		options.Dialect = dialects[0]
-		for _, dialect := range dialects {
-			if decodes(expr, dialect, options) {
-				options.Dialect = dialect
-				break
-			}
-		}
-		return locexpr.FormatText(expr, options)
-	}, nil
+	return &expressionReader{options, dialects}, nil
 }
 
 func decodes(expr []byte, dialect *locexpr.Dialect, o locexpr.TextOptions) bool {

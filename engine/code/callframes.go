@@ -124,7 +124,31 @@ func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
 	if !isCFA(&row) {
 		return nil, fde, fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x, %w", fde.Offset, fde.Start, fde.End, errEmptyFDE)
 	}
+	if err := breakCircle(&row, fde, at); err != nil {
+		return nil, fde, err
+	}
 	return &row, fde, nil
+}
+
+// breakCircle has no rule of a row lead to itself, which is ill-formed (A.6.4.1): registers
+// of which that is so are undefined, and it is a problem. Without the return address
+// there is no row.
+func breakCircle(row *cfi.Row, fde *cfi.FDE, at *Lookup) error {
+	circle := row.Circle()
+	if circle == nil {
+		return nil
+	}
+	err := fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x: %w", fde.Offset, fde.Start, fde.End, cfi.CircleError(circle))
+	if slices.Contains(circle, row.ReturnAddress) {
+		return err
+	}
+	for i := range row.Rules {
+		if slices.Contains(circle, row.Rules[i].Column) {
+			row.Rules[i].Rule = cfi.Rule{Kind: cfi.Undefined}
+		}
+	}
+	at.problem("%v", err)
+	return nil
 }
 
 // countPushed completes a row of a function that is entered with its return address on

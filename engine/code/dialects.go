@@ -13,15 +13,16 @@ import (
 
 // dialectList says in which dialect the expressions of an object are: those of
 // call frame information by the augmentation of the CIE, those of debugging
-// information by the producer of the unit. Without any answer of a plugin it is
+// information by the augmentation or the producer of the unit. Without any answer of a plugin it is
 // standard DWARF.
 type dialectList struct {
 	rules     []dialectRule // the first that fits
 	producers bool          // a rule is about producers
+	vendors   bool          // a rule is about augmentations
 	otherwise *locexpr.Dialect
 }
 
-// A dialectRule puts a dialect in force for the CIEs whose augmentation begins
+// A dialectRule puts a dialect in force for the CIEs and units whose augmentation begins
 // so, or for the units whose producer does. One of the prefixes is set.
 type dialectRule struct {
 	augmentation string
@@ -38,6 +39,7 @@ func newDialectList(m *Machine, answer *sdk.OpenObjectAnswer) (l dialectList, er
 		}
 		l.rules = append(l.rules, dialectRule{o.Augmentation, o.Producer, dialect})
 		l.producers = l.producers || o.Producer != ""
+		l.vendors = l.vendors || o.Augmentation != ""
 	}
 	l.otherwise, err = m.Dialect(answer.Dialect)
 	return l, err
@@ -58,8 +60,13 @@ func (l *dialectList) ofUnit(u dwarf.Unit) *locexpr.Dialect {
 			producer, _, _ = root.Text(dwarf.AttrProducer)
 		}
 	}
+	augmentation := ""
+	if l.vendors {
+		augmentation = u.Augmentation()
+	}
 	return l.find(func(r *dialectRule) bool {
-		return r.producer != "" && strings.HasPrefix(producer, r.producer)
+		return r.producer != "" && strings.HasPrefix(producer, r.producer) ||
+			r.augmentation != "" && strings.HasPrefix(augmentation, r.augmentation)
 	})
 }
 

@@ -129,8 +129,9 @@ func (c *CallFrames) entry(e engine.CallFrameEntry) jsonEntry {
 	return out
 }
 
-// instructions calls f with the instructions of an entry.
-func instructions(e engine.CallFrameEntry, f func(*cfi.Instruction) error) (stop, problem error) {
+// instructions calls f with the instructions of an entry. What is ill-formed though it can
+// be read goes to problem.
+func (c *CallFrames) instructions(e engine.CallFrameEntry, problem func(error), f func(*cfi.Instruction) error) (stop error) {
 	list := func(yield func(cfi.Instruction, error) bool) {}
 	switch {
 	case e.CIE != nil:
@@ -140,13 +141,17 @@ func instructions(e engine.CallFrameEntry, f func(*cfi.Instruction) error) (stop
 	}
 	for in, err := range list {
 		if err != nil {
-			return nil, err
+			problem(fmt.Errorf("%s: %w", c.File, err))
+			return nil
+		}
+		if err := c.wrongInstruction(&in); err != nil {
+			problem(fmt.Errorf("%s: %s: offset %#x: %w", c.File, e.Section, in.Offset, err))
 		}
 		if err := f(&in); err != nil {
-			return err, nil
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // operand is an operand as text. What it is counted from is part of it.
@@ -195,7 +200,7 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 		l.next()
 		l.put(strings.TrimSuffix(head, "}"), `,"instructions":[`)
 		comma := ""
-		stop, problem := instructions(e, func(in *cfi.Instruction) error {
+		stop := c.instructions(e, l.problems.add, func(in *cfi.Instruction) error {
 			out := jsonInstruction{Offset: in.Offset, Op: in.Name, Operands: []string{}}
 			for i := range in.Operands {
 				o := &in.Operands[i]
@@ -217,9 +222,6 @@ func (c *CallFrames) WriteCFIJSON(w io.Writer) error {
 		})
 		if stop != nil {
 			return stop
-		}
-		if problem != nil {
-			l.problems.add(fmt.Errorf("%s: %w", c.File, problem))
 		}
 		l.put("]}")
 		if err := l.check(); err != nil {
@@ -330,7 +332,7 @@ func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error
 		}
 		nops = 0
 	}
-	stop, problem := instructions(e, func(in *cfi.Instruction) error {
+	stop := c.instructions(e, c.Problem, func(in *cfi.Instruction) error {
 		if in.Name == "DW_CFA_nop" {
 			nops++
 			return nil
@@ -357,8 +359,5 @@ func (c *CallFrames) instructionsText(b *Printer, e engine.CallFrameEntry) error
 		return b.check()
 	})
 	padding()
-	if problem != nil {
-		c.Problem(fmt.Errorf("%s: %w", c.File, problem))
-	}
 	return stop
 }

@@ -29,6 +29,11 @@ type CallFrames struct {
 	Space    func(space locexpr.AddressSpace) string
 	// Expression is the text of an expression.
 	Expression func(expr []byte) string
+	// Forbidden says which operation of an expression call frame information must not
+	// use, and HasSpace whether an address space is the architecture's; nil: nothing is
+	// known.
+	Forbidden func(expr []byte) error
+	HasSpace  func(space locexpr.AddressSpace) bool
 	// Problem is told what is wrong with entries, where that is not part of what
 	// is written.
 	Problem func(error)
@@ -84,8 +89,11 @@ func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) e
 		if err := begin(f); err != nil {
 			return err
 		}
-		var stop error
+		var stop, wrong error
 		err := f.rows(func(r *cfi.Row) bool {
+			if wrong == nil {
+				wrong = c.wrongRow(r)
+			}
 			if r.Start == f.start && r.End == f.end && saysNothing(r) {
 				return true
 			}
@@ -98,8 +106,53 @@ func (c *CallFrames) rows(row func(*cfi.Row) error, begin, end func(*function) e
 		if err != nil {
 			problem(fmt.Errorf("%s: %w", c.File, err))
 		}
+		if wrong != nil {
+			problem(fmt.Errorf("%s: %s: offset %#x: %w", c.File, f.section, f.offset, wrong))
+		}
 		return end(f)
 	}, problem)
+}
+
+// wrongRow finds what is ill-formed in a row that can be read.
+func (c *CallFrames) wrongRow(r *cfi.Row) error {
+	if circle := r.Circle(); circle != nil {
+		return cfi.CircleError(circle)
+	}
+	if r.CFA.Kind == cfi.CFARegister && c.isNoSpace(r.CFA.Space) {
+		return &cfi.Error{Err: cfi.ErrAddressSpace, Detail: fmt.Sprintf("the CFA is in space %d", r.CFA.Space)}
+	}
+	if c.Forbidden == nil {
+		return nil
+	}
+	if err := c.Forbidden(r.CFA.Expr); err != nil {
+		return fmt.Errorf("the CFA: %w", err)
+	}
+	for i := range r.Rules {
+		if err := c.Forbidden(r.Rules[i].Rule.Expr); err != nil {
+			return fmt.Errorf("column %d: %w", r.Rules[i].Column, err)
+		}
+	}
+	return nil
+}
+
+// wrongInstruction finds what is ill-formed in an instruction that can be read.
+func (c *CallFrames) wrongInstruction(in *cfi.Instruction) error {
+	for _, o := range in.Operands {
+		switch {
+		case o.Kind == cfi.SpaceOperand && c.isNoSpace(locexpr.AddressSpace(o.Value)):
+			return fmt.Errorf("%s: %w", in.Name, &cfi.Error{Err: cfi.ErrAddressSpace, Detail: fmt.Sprint(o.Value)})
+		case o.Kind == cfi.ExpressionOperand && c.Forbidden != nil:
+			if err := c.Forbidden(o.Expr); err != nil {
+				return fmt.Errorf("%s: %w", in.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isNoSpace says whether the architecture is known not to have an address space.
+func (c *CallFrames) isNoSpace(space locexpr.AddressSpace) bool {
+	return space != locexpr.DefaultSpace && c.HasSpace != nil && !c.HasSpace(space)
 }
 
 func saysNothing(r *cfi.Row) bool {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -243,6 +244,40 @@ func TestPointerEncodingsHaveTheirNames(t *testing.T) {
 	} {
 		if got := pointerEncoding(e); got != want {
 			t.Errorf("%#x: %s, want %s", e, got, want)
+		}
+	}
+}
+
+// TestWhatTheExtensionForbidsIsAProblem lists call frame information that A.6.4 calls
+// ill-formed though it can be read.
+func TestWhatTheExtensionForbidsIsAProblem(t *testing.T) {
+	c := frames(t, initial, []byte{0x0f, 2, 0x91, 0}, []byte{0x30, 64, 4, 9}, []byte{0x09, 14, 15, 0x09, 15, 14}, []byte{0x30, 64, 4, 6, 0x10, 12, 2, 0x77, 0})
+	c.Forbidden = func(expr []byte) error { return locexpr.CheckCFI(expr, locexpr.DWARF5, 8, locexpr.LittleEndian) }
+	c.HasSpace = func(space locexpr.AddressSpace) bool { return space == 6 }
+	for name, list := range map[string]struct {
+		write func(io.Writer) error
+		want  []string
+	}{
+		"cfi": {c.WriteCFIText, []string{
+			"DW_CFA_def_cfa_expression: ill-formed expression: offset 0: DW_OP_fbreg: operation is not allowed in call frame information",
+			"DW_CFA_LLVM_def_aspace_cfa: ill-formed call frame information: unknown address space: 9"}},
+		"rows": {c.WriteRowsText, []string{
+			"the CFA: ill-formed expression: offset 0: DW_OP_fbreg: operation is not allowed in call frame information",
+			"ill-formed call frame information: unknown address space: the CFA is in space 9",
+			"ill-formed call frame information: register rules lead to themselves: columns [14 15]"}},
+	} {
+		var got []string
+		c.Problem = func(err error) { got = append(got, err.Error()) }
+		if err := list.write(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(list.want) {
+			t.Fatalf("%s: %q, expected %q", name, got, list.want)
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], "f.o: .debug_frame: offset ") || !strings.HasSuffix(got[i], list.want[i]) {
+				t.Errorf("%s: %s, expected %s", name, got[i], list.want[i])
+			}
 		}
 	}
 }

@@ -112,6 +112,9 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	x.buckets, x.names = c.uint(4), c.uint(4)
 	abbrevSize, textSize := c.uint(4), c.uint(4)
 	x.augmentation = string(bytes.TrimRight(c.bytes(textSize), "\x00"))
+	if err := checkAugmentation(x.augmentation, off); err != nil {
+		f.reader.problem(err.Error())
+	}
 	if pad := -textSize & 3; pad > 0 {
 		c.skip(pad)
 	}

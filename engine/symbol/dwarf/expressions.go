@@ -202,6 +202,9 @@ func (x *expressions) unit(u *unit) {
 		x.problem(fmt.Errorf("%s: %w", u.file.name, err))
 		return
 	}
+	for _, err := range b.problems() {
+		x.problem(fmt.Errorf("%s: %w", u.file.name, err))
+	}
 	if x.isStopped || !b.isSplit() {
 		return
 	}

@@ -257,9 +257,9 @@ func TestCycles(t *testing.T) {
 		{DebugLexicalBlock, 1, 8, id(DebugLexicalBlockDiscriminator, 0), "is around itself"},
 		{DebugInlinedAt, 1, 7, id(DebugInlinedAt, 1), "was inlined into itself"},
 		{DebugTypePointer, 0, 5, id(DebugTypePointer, 0), ""},
-		{DebugTypeComposite, 1, 13, id(DebugTypeComposite, 1), ""},
+		{DebugTypeComposite, 1, 13, id(DebugTypeComposite, 1), "DebugTypeComposite: Members is"},
 		{DebugInlinedVariable, 0, 5, id(DebugInlinedVariable, 0), ""},
-		{DebugExpression, 1, 5, id(DebugExpression, 1), ""},
+		{DebugExpression, 1, 5, id(DebugExpression, 1), "DebugExpression: Operations is"},
 		{DebugMacroUndef, 0, 7, id(DebugMacroUndef, 0), ""},
 	} {
 		changed := slices.Clone(w)
@@ -327,6 +327,12 @@ func TestBadModules(t *testing.T) {
 		return int(m.records[slices.IndexFunc(m.records, func(r Record) bool { return r.Op == op })].Offset)
 	}
 	basic := at(DebugTypeBasic)
+	class := 0 // a DebugTypeComposite with members
+	for i := range m.records {
+		if r := &m.records[i]; r.Op == DebugTypeComposite && len(r.rest("Members")) > 0 {
+			class = int(r.Offset)
+		}
+	}
 	for name, c := range map[string]struct {
 		change   func(w []uint32) []uint32
 		expected string
@@ -337,11 +343,28 @@ func TestBadModules(t *testing.T) {
 			func(w []uint32) []uint32 { w[basic] |= 0xffff << 16; return w },
 			fmt.Sprintf("word 0x%x: instruction 12 of 65535 words, expected at most the %d that are left", basic, len(good)-basic), len(m.records) - 2,
 		},
-		"a module that is cut":       {func(w []uint32) []uint32 { return w[:basic+3] }, "expected at most the 3 that are left", len(m.records) - 2},
-		"a result above the bound":   {func(w []uint32) []uint32 { w[basic+2] = 0x7fffffff; return w }, "result %2147483647, expected an ID from 1 to the bound of", 0},
-		"a result that is the bound": {func(w []uint32) []uint32 { w[basic+2] = w[3]; return w }, "expected an ID from 1 to the bound of", 0},
-		"a result of 0":              {func(w []uint32) []uint32 { w[basic+2] = 0; return w }, "result %0, expected an ID", 0},
-		"a result that is there":     {func(w []uint32) []uint32 { w[basic+2] = w[at(DebugTypePointer)+2]; return w }, "which is defined at word", 0},
+		"a module that is cut":           {func(w []uint32) []uint32 { return w[:basic+3] }, "expected at most the 3 that are left", len(m.records) - 2},
+		"a result above the bound":       {func(w []uint32) []uint32 { w[basic+2] = 0x7fffffff; return w }, "result %2147483647, expected an ID from 1 to the bound of", 0},
+		"a result that is the bound":     {func(w []uint32) []uint32 { w[basic+2] = w[3]; return w }, "expected an ID from 1 to the bound of", 0},
+		"a result of 0":                  {func(w []uint32) []uint32 { w[basic+2] = 0; return w }, "result %0, expected an ID", 0},
+		"a result that is there":         {func(w []uint32) []uint32 { w[basic+2] = w[at(DebugTypePointer)+2]; return w }, "which is defined at word", 0},
+		"4.5: a result that is not void": {func(w []uint32) []uint32 { w[basic+1] = w[basic+2]; return w }, "DebugTypeBasic: the result type is %", 0},
+		"4.5: the parent of a class": {
+			func(w []uint32) []uint32 { w[at(DebugTypeComposite)+10] = w[basic+2]; return w },
+			"DebugTypeBasic, expected DebugCompilationUnit, DebugFunction, DebugLexicalBlock, DebugTypeComposite", 0,
+		},
+		"4.5: a member of a class": {
+			func(w []uint32) []uint32 { w[class+13] = w[basic+2]; return w },
+			"DebugTypeComposite: Members is %", 0,
+		},
+		"4.5: the parent of a variable": {
+			func(w []uint32) []uint32 { w[at(DebugGlobalVariable)+10] = w[basic+2]; return w },
+			"DebugGlobalVariable: Parent is %", 0,
+		},
+		"4.9: what is declared":      {func(w []uint32) []uint32 { w[at(DebugDeclare)+5] = w[basic+2]; return w }, "DebugDeclare: LocalVariable is %", 0},
+		"4.9: where it is declared":  {func(w []uint32) []uint32 { w[at(DebugDeclare)+6] = w[basic+2]; return w }, "DebugTypeBasic, expected OpVariable", 0},
+		"4.9: by what it is located": {func(w []uint32) []uint32 { w[at(DebugDeclare)+7] = w[basic+2]; return w }, "DebugTypeBasic, expected DebugExpression", 0},
+		"4.9: what has a value":      {func(w []uint32) []uint32 { w[at(DebugValue)+5] = w[basic+2]; return w }, "DebugValue: LocalVariable is %", 0},
 		"a reference above":          {func(w []uint32) []uint32 { w[basic+5] = 0xffffffff; return w }, "DebugTypeBasic: Name is %4294967295, expected an ID", 0},
 		"a reference to nothing":     {func(w []uint32) []uint32 { w[3] += 5; w[basic+5] = w[3] - 1; return w }, "which is not defined", 0},
 		"a bound of 1":               {func(w []uint32) []uint32 { w[3] = 1; return w }, "bound of 1", len(m.records)},

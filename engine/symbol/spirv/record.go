@@ -62,6 +62,7 @@ func (m *Module) checkRecords() {
 			}
 			said[more] = true
 		}
+		m.checkResult(r)
 		m.checkReferences(r)
 	}
 	m.describeFunctions()
@@ -191,6 +192,8 @@ func (m *Module) checkReferences(r *Record) {
 			m.problem(r.Offset, "%s: %s is %%%d, expected an ID from 1 to the bound of %d", r.Layout.Name, p.Name, word, m.bound)
 		} else if _, ok := m.defs[word]; !ok {
 			m.problem(r.Offset, "%s: %s is %%%d, which is not defined", r.Layout.Name, p.Name, word)
+		} else {
+			m.checkDemand(r, p, word)
 		}
 	}
 }

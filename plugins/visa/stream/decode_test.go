@@ -294,6 +294,12 @@ func TestWhatIsStrangeIsAProblem(t *testing.T) {
 			[]string{`object 1 ("func"): frame.caller_saves[0].entries: the first restores, expected that it saves`}},
 		{"a mask that is stored nowhere", func(o *Object) { o.Frame.CE.Offset = 0 },
 			[]string{`object 1 ("func"): frame.ce_store_ip: 80 though nothing is stored, expected 0`}},
+		{"an object where another begins", func(o *Object) { o.RelocOffset = 0 },
+			[]string{`object 1 ("func"): reloc_offset: 0x0, where object 0 begins too`}},
+		{"a subroutine that ends early", func(o *Object) {
+			o.Subroutines = []Subroutine{{Name: "s", Start: 9, End: 8, ReturnValue: []Interval{}}}
+		},
+			[]string{`object 1 ("func"): subroutines[0].end: 8 before the start, 9`}},
 		{"no mask", func(o *Object) { *o.Frame.CE = CE{} }, nil},
 	} {
 		s := small(LayoutC)

@@ -87,7 +87,7 @@ func drawStream(t *rapid.T, layout Layout) *Stream {
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		o.Name = drawName(t)
-		o.RelocOffset = rapid.Uint32().Draw(t, "reloc")
+		o.RelocOffset = rapid.Uint32Range(0, 1<<28).Draw(t, "reloc")<<2 | uint32(i)
 		o.OffsetMap, o.IndexMap = drawMappings(t), drawMappings(t)
 		o.Variables = make([]Variable, rapid.IntRange(0, 3).Draw(t, "variables"))
 		for k := range o.Variables {
@@ -95,7 +95,7 @@ func drawStream(t *rapid.T, layout Layout) *Stream {
 		}
 		o.Subroutines = make([]Subroutine, rapid.IntRange(0, 2).Draw(t, "subroutines"))
 		for k := range o.Subroutines {
-			o.Subroutines[k] = Subroutine{drawName(t), rapid.Uint32().Draw(t, "start"), rapid.Uint32().Draw(t, "end"), drawIntervals(t, true)}
+			o.Subroutines[k] = Subroutine{drawName(t), rapid.Uint32Range(0, 1<<16).Draw(t, "start"), rapid.Uint32Min(1<<16).Draw(t, "end"), drawIntervals(t, true)}
 		}
 		f := &o.Frame
 		f.Size = rapid.Uint16().Draw(t, "size")

@@ -50,13 +50,20 @@ type step struct {
 func readAs(b []byte, layout Layout) *reading {
 	r := &reading{b: b, at: 4, stream: &Stream{Layout: layout}}
 	n := r.count("objects", uint64(r.u16("objects")), minObject)
+	begins := map[uint32]int{} // the objects, by where their code begins
 	r.stream.Objects = make([]Object, n)
 	for i := range r.stream.Objects {
 		if r.err != nil {
 			return r
 		}
 		r.path = append(r.path[:0], step{"", i})
-		r.object(&r.stream.Objects[i])
+		o := &r.stream.Objects[i]
+		r.object(o)
+		if other, isTaken := begins[o.RelocOffset]; isTaken {
+			r.odd("reloc_offset", "%#x, where object %d begins too", o.RelocOffset, other)
+		} else {
+			begins[o.RelocOffset] = i
+		}
 	}
 	r.path = r.path[:0]
 	if r.err == nil && r.at != uint64(len(b)) {
@@ -216,6 +223,9 @@ func (r *reading) object(o *Object) {
 		s := &o.Subroutines[i]
 		s.Name = r.name()
 		s.Start, s.End = r.u32("start"), r.u32("end")
+		if s.End < s.Start {
+			r.odd("end", "%d before the start, %d", s.End, s.Start)
+		}
 		s.ReturnValue = r.visaIntervals("return_value")
 		r.leave()
 	}

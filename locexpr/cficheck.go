@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package locexpr
+
+// CheckCFI finds the first operation of an expression that call frame information must
+// not use (A.6.4.2). The error is an *Error, which wraps ErrNotInCFI. What cannot be
+// decoded is not looked at.
+func CheckCFI(expr []byte, d *Dialect, addressSize int, order ByteOrder) error {
+	for in, err := range Decode(expr, d, addressSize, order) {
+		if err != nil {
+			return nil //nolint:nilerr // its text says so
+		}
+		if in.Op.isBarredFromCFI {
+			return &Error{Kind: IllFormed, Offset: in.Offset, Op: in.Op.Name, Err: ErrNotInCFI}
+		}
+	}
+	return nil
+}
