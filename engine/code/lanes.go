@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
 // LaneAttributes are those of the functions and inlined calls at an address,
@@ -79,7 +80,7 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*LaneAttributes, error
 		}
 		if ok {
 			if n <= 0 {
-				return nil, fmt.Errorf("%s: DW_AT_LLVM_lanes is %d, expected 1 or more", s.Entry, n)
+				return nil, locexpr.IllFormedError(fmt.Errorf("%s: DW_AT_LLVM_lanes is %d, expected 1 or more", s.Entry, n)) // A.3.3.5
 			}
 			l.Lanes = uint64(n)
 			if a.Lanes == 0 {

@@ -51,6 +51,7 @@ func (j *indented) variable(v *value.Variable, space func(locexpr.AddressSpace) 
 	}
 	j.trueMember("artificial", v.IsArtificial)
 	j.trueMember("shadowed", v.IsShadowed)
+	j.textMember("memory_space", v.MemorySpace)
 	j.value(&v.Value, space)
 	j.textMember("location", v.Location())
 }

@@ -266,6 +266,7 @@ type Variable struct {
 	Line         int        `json:"line,omitempty"`
 	Artificial   bool       `json:"artificial,omitempty"`
 	Shadowed     bool       `json:"shadowed,omitempty"`
+	MemorySpace  string     `json:"memory_space,omitempty"` // of the source language
 	Type         string     `json:"type,omitempty"`
 	Value        *string    `json:"value,omitempty"` // of what has no parts; of a container a summary
 	Status       string     `json:"status"`

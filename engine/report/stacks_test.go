@@ -97,7 +97,7 @@ func localsFrame() engine.Frame {
 	x := value.Value{Name: "x", Status: value.OK, HasText: true, HasAddress: true}
 	return engine.Frame{FoundBy: engine.ByCFI, Symbols: []symbol.Frame{{Function: "in"}, {Function: "out"}}, Details: &engine.FrameDetails{Locals: [][]engine.Variable{
 		{
-			{Variable: value.Variable{Value: point, Kind: value.Parameter, Line: 3, IsArtificial: true, IsShadowed: true, Place: locexpr.MemoryLocation(0, 16)}, Lanes: engine.LaneSet{7}},
+			{Variable: value.Variable{Value: point, Kind: value.Parameter, Line: 3, IsArtificial: true, IsShadowed: true, MemorySpace: "group", Place: locexpr.MemoryLocation(0, 16)}, Lanes: engine.LaneSet{7}},
 			{Variable: value.Variable{Value: x, Kind: value.Static}},
 		},
 		{},

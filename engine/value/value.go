@@ -89,6 +89,9 @@ type Variable struct {
 	IsArtificial bool
 	// IsShadowed says that a variable of its name, in a block further in, hides it.
 	IsShadowed bool
+	// MemorySpace is where it is in the terms of the source language, by its
+	// DW_AT_LLVM_memory_space: "group"; "" where it is not said.
+	MemorySpace string
 	// Place is where it is; the undefined location where it is nowhere.
 	Place locexpr.Location
 }

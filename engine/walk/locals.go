@@ -79,6 +79,7 @@ func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
 	}
+	f.checkPlaces(scope.Function)
 	if len(scope.List) == 0 {
 		return nil
 	}
@@ -161,7 +162,36 @@ func (r *localsReader) locate(s *code.ScopedVariable) (locexpr.Location, error) 
 func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
 	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
+	if len(r.u.frame.walker.machine.Description.AddressSpaces) > 1 {
+		v.MemorySpace = s.MemorySpace()
+	}
 	return v
+}
+
+// checkPlaces says where DW_AT_return_addr or DW_AT_static_link of a function gives anything
+// but one memory location description, which is ill-formed (A.3.3.5).
+func (f *frame) checkPlaces(function dwarf.Entry) {
+	for _, attr := range []dwarf.Attr{dwarf.AttrReturnAddr, dwarf.AttrStaticLink} {
+		l, ok, err := function.Location(attr)
+		if !ok && err == nil {
+			continue
+		}
+		var place locexpr.Location
+		if err == nil {
+			place, err = f.unitContext(function, nil).place(&l)
+		}
+		if err == nil && (place.NumPlaces() != 1 || place.Place(0).Storage != locexpr.Memory) && !isNowhereInList(&l, place) {
+			err = locexpr.IllFormedError(fmt.Errorf("%s, expected one memory location description", place))
+		}
+		if err != nil && locexpr.IsIllFormed(err) {
+			f.module.StateProblem("%s of the %s: ill-formed: %v", attr, function, err)
+		}
+	}
+}
+
+// isNowhereInList says whether a location list has nothing for the program location.
+func isNowhereInList(l *dwarf.Location, place locexpr.Location) bool {
+	return l.Lists != nil && place.IsUndefined()
 }
 
 // kindOf says what kind of variable an entry describes.

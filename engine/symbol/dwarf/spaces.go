@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	"fmt"
 	"sort"
 	"sync"
 )
@@ -136,4 +137,22 @@ func (w *walk) passChildren(entry uint64) error {
 		}
 	}
 	return nil
+}
+
+// memorySpaces are the names of the memory spaces of source languages (heterogeneous
+// extension, A.2.14), by their numbers.
+var memorySpaces = [...]string{"", "global", "constant", "group", "private"}
+
+// MemorySpace is DW_AT_LLVM_memory_space, of a variable (A.4.1) or of what a pointer or a
+// reference type leads to (A.5.3): the name without DW_MSPACE_LLVM_, or the number of another;
+// "" where it is not said.
+func (e Entry) MemorySpace() string {
+	n, ok, err := e.Number(AttrLLVMMemorySpace)
+	if err != nil || !ok {
+		return ""
+	}
+	if n >= 0 && n < int64(len(memorySpaces)) {
+		return memorySpaces[n]
+	}
+	return fmt.Sprintf("%#x", uint64(n))
 }
