@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/unwindd/unwindd/locexpr"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -185,6 +187,15 @@ func TestVectorLengthsAreChecked(t *testing.T) {
 		r.Set(sveLength, binary.LittleEndian.AppendUint16(nil, length))
 		if w := vectorWidths(&r); w != nil {
 			t.Errorf("%d bytes: %+v", length, w)
+		}
+	}
+}
+
+// TestLongDoubleIsBinary128 has the format of AAPCS64 (table 3), and no other machine's.
+func TestLongDoubleIsBinary128(t *testing.T) {
+	for _, name := range []string{"long double", "_Float128"} {
+		if f := Description().FloatFormat(&locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: 128}); f != locexpr.FloatBinary128 {
+			t.Errorf("%s: format %d", name, f)
 		}
 	}
 }

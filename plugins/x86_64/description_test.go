@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/unwindd/unwindd/locexpr"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -174,5 +176,17 @@ func TestBindThreads(t *testing.T) {
 	}
 	if b := answer.Threads[1]; b.Problem == "" {
 		t.Errorf("no problem without rip: %+v", b)
+	}
+}
+
+// TestFormatsOf16Bytes tells x87's numbers from binary128 by the names of their types.
+func TestFormatsOf16Bytes(t *testing.T) {
+	for name, want := range map[string]locexpr.FloatFormat{
+		"long double": locexpr.FloatExtended, "_Float64x": locexpr.FloatExtended, "real": locexpr.FloatExtended, "long_long_float": locexpr.FloatExtended,
+		"real(kind=10)": locexpr.FloatExtended, "__float128": locexpr.FloatBinary128, "_Float128": locexpr.FloatBinary128, "f128": locexpr.FloatBinary128, "real(kind=16)": locexpr.FloatBinary128,
+	} {
+		if f := Description().FloatFormat(&locexpr.BaseType{Name: name, Encoding: locexpr.EncodingFloat, Bits: 128}); f != want {
+			t.Errorf("%s: format %d, expected %d", name, f, want)
+		}
 	}
 }
