@@ -65,6 +65,8 @@ func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
 		return child
 	}
 	switch {
+	case m.FieldBits > 0 && m.At == nil && r.isReversed(t):
+		return r.reversedField(m, t, l)
 	case m.FieldBits > 0:
 		return r.field(m, t, at)
 	case m.Role == dwarf.BaseClass: // its members are the object's own
@@ -107,19 +109,71 @@ func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value
 	if pad := m.FieldBits % 8; r.ctx.ByteOrder() == locexpr.BigEndian && pad != 0 {
 		n >>= 8 - pad // a stream of bits ends in zeros
 	}
-	if plain.Kind == dwarf.KindEnumeration {
-		r.fieldOfEnumeration(&v, plain, n, m.FieldBits)
+	r.fieldText(&v, m, plain, n)
+	return v
+}
+
+// isReversed says whether a type is of the byte order that the machine does not have.
+func (r *Reader) isReversed(t *dwarf.Type) bool {
+	base := named(t)
+	if base == nil || base.Endianity == locexpr.EndDefault {
+		return false
+	}
+	return (base.Endianity == locexpr.EndBig) != (r.ctx.ByteOrder() == locexpr.BigEndian)
+}
+
+// reversedField reads a bit field of an object at l whose bits are counted in the byte order
+// that the machine does not have (DW_AT_endianity).
+func (r *Reader) reversedField(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
+	v := Value{Name: m.Name, Type: t.String(), Status: OK}
+	r.left--
+	plain, err := t.Plain()
+	if err == nil && (m.FieldBits > 64 || m.Bits < 0) {
+		err = errNoSize
+	}
+	if err == nil {
+		l, err = l.Offset(m.Bits &^ 7)
+	}
+	var b []byte
+	if err == nil {
+		b, err = r.bytes(l, (uint64(m.Bits&7)+m.FieldBits+7)/8)
+	}
+	if err != nil {
+		v.fail(err)
 		return v
+	}
+	r.fieldText(&v, m, plain, bitsOf(b, uint64(m.Bits&7), m.FieldBits, r.ctx.ByteOrder() == locexpr.LittleEndian))
+	return v
+}
+
+// bitsOf is the number in count bits, at most 64, from a bit of some bytes on: counted from the
+// most significant bit of each byte where isBig is true, else from the least.
+func bitsOf(b []byte, from, count uint64, isBig bool) (n uint64) {
+	for i := range count {
+		at := from + i
+		if isBig {
+			n = n<<1 | uint64(b[at/8]>>(7-at%8)&1)
+		} else {
+			n |= uint64(b[at/8]>>(at%8)&1) << i
+		}
+	}
+	return n
+}
+
+// fieldText sets the text of a bit field that has a number.
+func (r *Reader) fieldText(v *Value, m *dwarf.Member, plain *dwarf.Type, n uint64) {
+	if plain.Kind == dwarf.KindEnumeration {
+		r.fieldOfEnumeration(v, plain, n, m.FieldBits)
+		return
 	}
 	if plain.Base == nil {
 		v.fail(errNoSize)
-		return v
+		return
 	}
 	if IsSigned(plain.Base) {
 		n = SignExtended(n, m.FieldBits)
 	}
 	v.setText(r.baseText(plain.Base, locexpr.TypedValue(plain.Base, n)))
-	return v
 }
 
 func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
