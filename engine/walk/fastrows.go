@@ -191,7 +191,7 @@ func (w *walker) nextFrame(f *frame) *frame {
 		w.frame(f.index + 1)
 	}
 	n := w.frames[f.index+1]
-	n.callee, n.exact, n.module, n.offset, n.lookup = f, false, nil, 0, 0
+	n.callee, n.exact, n.passed, n.module, n.offset, n.lookup = f, false, 0, nil, 0, 0
 	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
 	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
 	if n.listed != nil || n.called != nil || n.place != nil || n.base != nil {

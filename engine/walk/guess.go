@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
@@ -132,7 +133,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		return nil, err
 	}
 	if sites[0].IsAfterCall {
-		if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || may {
+		if called, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || called != otherwise {
 			return caller, err
 		}
 		return nil, nil
@@ -161,8 +162,8 @@ func (w *walker) isUnkept(address uint64) bool {
 }
 
 // byScan takes a word of the stack that is a return address of a call that may have
-// led to f: the first whose own caller is known to be one, else the first of whose
-// caller nothing is known.
+// led to f: the nearest that something speaks for, else the nearest possible one. The
+// frame says how many possible ones lie nearer.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	sp, err := w.stackFloor(f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
@@ -171,29 +172,112 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if !w.process.bounds.mayScan() {
 		return nil, nil
 	}
-	pcs, places, read := w.stackWords(sp, scanBytes)
-	sites, err := w.callSites(ctx, pcs...)
-	if err != nil {
+	s := &scan{walker: w, f: f}
+	var read int
+	s.pcs, s.places, read = w.stackWords(sp, scanBytes)
+	if s.sites, err = w.callSites(ctx, s.pcs...); err != nil {
 		return nil, err
 	}
-	best, found := -1, refuted
-	for i := 0; i < len(sites) && found != confirmed; i++ {
-		if !sites[i].IsAfterCall {
-			continue
-		}
-		v, err := w.judgeScanned(ctx, f, pcs[i], places[i], sites[i])
-		if err != nil {
-			return nil, err
-		}
-		if v > found {
-			best, found = i, v
-		}
+	best, passed, err := s.best(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if best < 0 {
 		w.process.bounds.scannedInVain(read)
 		return nil, nil
 	}
-	return w.scanned(ctx, f, pcs[best], places[best])
+	caller, err := w.scanned(ctx, f, s.pcs[best], s.places[best])
+	if caller != nil {
+		caller.passed = uint16(min(passed, math.MaxUint16)) //nolint:gosec // bounded
+	}
+	return caller, err
+}
+
+// A scan is a search for the return address of a frame among the words of the stack
+// that are in code.
+type scan struct {
+	*walker
+	f           *frame
+	pcs, places []uint64
+	sites       []code.CallSite
+	possible    []int // words of whose callers nothing is known
+}
+
+// best is the word that is taken; -1 for none. passed is how many nearer ones may be
+// return addresses too.
+func (s *scan) best(ctx context.Context) (best, passed int, err error) {
+	unseen := 0 // words before the first possible one that no call can be seen before
+	for i := range s.sites {
+		if !s.sites[i].IsAfterCall {
+			if s.isUnseenCode(s.pcs[i]) {
+				passed++
+				if len(s.possible) == 0 {
+					unseen++
+				}
+			}
+			continue
+		}
+		v, err := s.judge(ctx, i)
+		switch {
+		case err != nil:
+			return -1, 0, err
+		case v == confirmed:
+			return s.linked(ctx, i, passed)
+		case v == possible:
+			s.possible = append(s.possible, i)
+			passed++
+		}
+	}
+	if len(s.possible) > 0 {
+		return s.possible[0], unseen, nil
+	}
+	return -1, 0, nil
+}
+
+// maxLinked is how many possible words before a confirmed one are looked at again.
+const maxLinked = 16
+
+// linked is the first of the possible words before a confirmed one whose function a call
+// on the stack up to there names; else the confirmed one.
+func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
+	for n, i := range s.possible[:min(len(s.possible), maxLinked)] {
+		caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
+		for k := i + 1; k <= last && err == nil; k++ {
+			if !s.sites[k].IsDirect || !s.sites[k].IsAfterCall {
+				continue
+			}
+			var called evidence
+			if called, err = s.mayHaveCalled(ctx, s.pcs[k], s.sites[k], caller); called == named {
+				s.f.forget()
+				return i, passed - len(s.possible) + n, err
+			}
+		}
+		s.f.forget()
+		if err != nil {
+			return -1, 0, err
+		}
+	}
+	return last, passed, nil
+}
+
+// judge says what is known of a word that follows a call: of that call, and of the
+// callers of its own frame. What names the function of f is confirmed by that, if
+// nothing speaks against it.
+func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
+	called, err := s.mayHaveCalled(ctx, s.pcs[i], s.sites[i], s.f)
+	if err != nil || called == otherwise {
+		return refuted, err
+	}
+	caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
+	if err != nil {
+		return refuted, err
+	}
+	v, err := s.judgeByCallers(ctx, caller)
+	if v == possible && called == named {
+		v = confirmed
+	}
+	s.f.forget()
+	return v, err
 }
 
 // scanned is the frame of a return address that a scan found at a place of the
@@ -205,21 +289,6 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 		return nil, err
 	}
 	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
-}
-
-// judgeScanned says what is known of a return address that a scan found: of the call
-// before it, and of the callers of its own frame.
-func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, site code.CallSite) (verdict, error) {
-	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
-		return refuted, err
-	}
-	caller, err := w.scanned(ctx, f, pc, place)
-	if err != nil {
-		return refuted, err
-	}
-	v, err := w.judgeByCallers(ctx, caller)
-	f.forget()
-	return v, err
 }
 
 // byEntry finds the caller of a function that has executed nothing, by the
@@ -234,7 +303,7 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
 		return nil, false
 	}
-	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
+	if called, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || called == otherwise {
 		return nil, false
 	}
 	f.source = w.machine.entrySource
