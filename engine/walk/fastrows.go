@@ -86,7 +86,7 @@ func (w *walker) fastRow(f *frame) *fastRow {
 func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	compiled := &row.Fast
 	columns := w.machine.Compiler.Columns()
-	if !row.IsCompiled || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
+	if !row.IsCompiled || row.By == code.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
 		return r, false
 	}
 	back := compiled.Rule(int(compiled.Return))

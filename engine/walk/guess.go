@@ -291,6 +291,49 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
 }
 
+// checkRead is the caller that reading the code of f gave, if its return address may be
+// one. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
+// function too, and its return address is then any word: the caller is guessed in its
+// place, if one can be.
+func (w *walker) checkRead(ctx context.Context, f, caller *frame) (*frame, error) {
+	may, err := w.mayReturnTo(ctx, caller)
+	if may || err != nil {
+		return caller, err
+	}
+	source := f.source
+	guessed, _ := w.guess(ctx, f, errNoReturn)
+	if guessed != nil {
+		return guessed, nil
+	}
+	f.forget()
+	f.source = source
+	return w.recover(f, source)
+}
+
+// errNoReturn says that what was read of code cannot be.
+var errNoReturn = errors.New("the return address that reading the code gives follows no call")
+
+// mayReturnTo says whether the PC of a frame may be a return address: it is in code, and
+// follows a call, as far as anybody can see, or is where a function begins that is returned
+// to.
+func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
+	if f.exact {
+		return true, nil
+	}
+	if !w.isCode(f.pc - 1) {
+		return w.isCode(f.pc), nil
+	}
+	if f.module == nil || !w.isReadable(f.pc-1) {
+		return true, nil
+	}
+	sites, err := w.callSites(ctx, f.pc)
+	if err != nil || sites[0].IsAfterCall || w.isEnteredByReturn(f) {
+		return true, err
+	}
+	source, err := w.rowAt(ctx, f, false)
+	return err == nil && (source.IsSignalFrame() || source.IsEntered), nil
+}
+
 // byEntry finds the caller of a function that has executed nothing, by the
 // architecture's rule, if what it has for a return address follows a call that may have
 // led to f, or is in code that is not here.

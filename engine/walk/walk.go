@@ -542,6 +542,11 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
 	}
+	if source.By == code.ByRules && caller.pc != 0 {
+		if caller, err = w.checkRead(ctx, f, caller); err != nil {
+			return nil, w.stopFor(err)
+		}
+	}
 	if source.IsEntered && !w.isCode(caller.pc) {
 		// Whatever put the function there gave it no return address.
 		return nil, Stopped{StopOutermost, "nothing called the function: it was returned to"}
