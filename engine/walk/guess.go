@@ -291,23 +291,22 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
 }
 
-// checkRead is the caller that reading the code of f gave, if its return address may be
-// one. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
-// function too, and its return address is then any word: the caller is guessed in its
-// place, if one can be.
-func (w *walker) checkRead(ctx context.Context, f, caller *frame) (*frame, error) {
-	may, err := w.mayReturnTo(ctx, caller)
-	if may || err != nil {
-		return caller, err
+// insteadOfRead is the caller of f where reading its code gave a return address that cannot
+// be one. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
+// function too, and its return address is then any word: the caller is guessed, if one
+// can be. Else something was written over the return address of a function, which is shown;
+// of what runtimes make there are no bounds that say which of both it is.
+func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, Stopped) {
+	caller, stop := w.guess(ctx, f, errNoReturn)
+	if caller != nil || f.module == nil || f.module.Code.IsMade() {
+		return caller, stop
 	}
-	source := f.source
-	guessed, _ := w.guess(ctx, f, errNoReturn)
-	if guessed != nil {
-		return guessed, nil
-	}
-	f.forget()
 	f.source = source
-	return w.recover(f, source)
+	caller, err := w.recover(f, source)
+	if err != nil {
+		return nil, w.stopFor(err)
+	}
+	return caller, Stopped{}
 }
 
 // errNoReturn says that what was read of code cannot be.

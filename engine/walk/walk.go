@@ -297,6 +297,7 @@ func (w *walker) walkFrom(ctx context.Context, f *frame) {
 				return
 			}
 		}
+		w.continueAt(ctx, f)
 		w.add(f)
 		caller, stopped := w.step(ctx, f)
 		w.finish(f)
@@ -369,6 +370,18 @@ func (w *walker) place(f *frame) {
 	// A trampoline may be the first instruction of its module.
 	if w.segment = w.segmentAt(f.pc); w.segment != nil {
 		f.module, f.offset = w.segment.Module, w.segment.ObjectAddress(f.pc)
+		f.lookup = f.offset
+	}
+}
+
+// continueAt makes a frame that is returned to at the start of what a runtime made one of
+// that code.
+func (w *walker) continueAt(ctx context.Context, f *frame) {
+	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsMade() {
+		return
+	}
+	if s := code.Continuation(ctx, w.segmentAt, f.pc); s != nil {
+		f.module, f.offset = s.Module, s.ObjectAddress(f.pc)
 		f.lookup = f.offset
 	}
 }
@@ -543,8 +556,10 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
 	}
 	if source.By == code.ByRules && caller.pc != 0 {
-		if caller, err = w.checkRead(ctx, f, caller); err != nil {
+		if may, err := w.mayReturnTo(ctx, caller); err != nil {
 			return nil, w.stopFor(err)
+		} else if !may {
+			return w.insteadOfRead(ctx, f, source)
 		}
 	}
 	if source.IsEntered && !w.isCode(caller.pc) {
