@@ -536,6 +536,11 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return nil, Stopped{StopOutermost, source.Switches}
 	}
 	caller, err := w.recover(f, source)
+	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
+		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
+			return instead, stop
+		}
+	}
 	if source.Outermost != "" {
 		return nil, Stopped{StopOutermost, source.Outermost}
 	}
