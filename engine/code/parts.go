@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -90,4 +91,79 @@ func (o *Object) codeOf(start, end uint64) []byte {
 		return nil
 	}
 	return code
+}
+
+const (
+	// maxUnbounded is how far behind its start code may be of a function that nothing bounds.
+	maxUnbounded = 1 << 16
+	// maxPartCode is how far behind its start code may be of a part that nothing bounds.
+	maxPartCode = 1 << 12
+)
+
+// RowFrom is the row at a lookup of a function that begins at another address although
+// nothing says so, as the plugin reads it from there; nil where that does not lead to the
+// lookup. It may be in a part of the function that a jump leads to. The answer is
+// remembered.
+func (o *Object) RowFrom(ctx context.Context, start, lookup uint64, isExact bool) (*cfi.Row, error) {
+	key := [2]uint64{start, lookup}
+	o.mu.Lock()
+	row, ok := o.fromRows[key]
+	o.mu.Unlock()
+	if ok {
+		return row, nil
+	}
+	for _, asked := range o.rangesFrom(ctx, start, lookup) {
+		asked.Bounded, asked.Exact = true, isExact
+		o.mu.Lock()
+		rules, err := o.askRules(ctx, asked)
+		o.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if row = rowIn(rules.Rows, asked.PC); row != nil {
+			break
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fromRows == nil {
+		o.fromRows = map[[2]uint64]*cfi.Row{}
+	}
+	if len(o.fromRows) < maxKept {
+		o.fromRows[key] = row
+		o.bytes.Add(rowBytes)
+		o.library.bytes.Add(rowBytes)
+	}
+	return row, nil
+}
+
+// rangesFrom is code that may be of one function that begins at an address: as far as a
+// lookup, or with the code that one of its jumps leads to, near before the lookup.
+func (o *Object) rangesFrom(ctx context.Context, start, lookup uint64) (ranges []sdk.CodeRange) {
+	base := o.base(lookup)
+	if o.base(start) != base {
+		return nil
+	}
+	end := o.codeWindow(lookup).End
+	if start <= lookup && lookup-start < maxUnbounded {
+		if code := o.codeOf(start, end); code != nil {
+			ranges = append(ranges, sdk.CodeRange{PC: lookup - base, Start: start - base, Code: code})
+		}
+		return ranges
+	}
+	exits, err := o.Exits(ctx, start)
+	if err != nil || exits == nil {
+		return nil
+	}
+	function := o.codeOf(start, exits.End)
+	for _, jump := range exits.Jumps {
+		if jump > lookup || lookup-jump >= maxPartCode || function == nil || jump < exits.End && end > start && jump >= start {
+			continue
+		}
+		if code := o.codeOf(jump, end); code != nil {
+			ranges = append(ranges, sdk.CodeRange{PC: lookup - base, Start: start - base, Code: function,
+				Parts: []sdk.CodePart{{Start: jump - base, Code: code}}})
+		}
+	}
+	return ranges
 }

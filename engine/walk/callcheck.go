@@ -62,6 +62,20 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 	return sites, nil
 }
 
+// callSite is callSites for one address. It allocates nothing where the answer is remembered.
+func (w *walker) callSite(ctx context.Context, pc uint64) (code.CallSite, error) {
+	if s := w.segmentAt(pc - 1); s != nil && w.isCode(pc-1) {
+		if known, ok := s.Module.Code.KnownSite(s.ObjectAddress(pc)); ok {
+			return known, nil
+		}
+	}
+	sites, err := w.callSites(ctx, pc)
+	if err != nil {
+		return code.CallSite{}, err
+	}
+	return sites[0], nil
+}
+
 // codeBefore reads the code before an address, which is in a segment or in none.
 // It is false where not all of it is there.
 func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
@@ -174,17 +188,17 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, er
 	case !w.isReadable(caller.pc - 1):
 		return confirmed, nil // that the rows lead to code says enough where nobody has its bytes
 	}
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {
 		return refuted, err
 	}
-	if !sites[0].IsAfterCall {
+	if !site.IsAfterCall {
 		if caller.module == nil || w.isEnteredByReturn(caller) {
 			return possible, nil
 		}
 		return refuted, nil
 	}
-	if called, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || called == otherwise {
+	if called, err := w.mayHaveCalled(ctx, caller.pc, site, f); err != nil || called == otherwise {
 		return refuted, err
 	}
 	return confirmed, nil

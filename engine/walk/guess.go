@@ -128,12 +128,12 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if w.isUnkept(caller.pc - 1) {
 		return caller, nil
 	}
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {
 		return nil, err
 	}
-	if sites[0].IsAfterCall {
-		if called, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || called != otherwise {
+	if site.IsAfterCall {
+		if called, err := w.mayHaveCalled(ctx, caller.pc, site, f); err != nil || called != otherwise {
 			return caller, err
 		}
 		return nil, nil
@@ -201,7 +201,11 @@ type scan struct {
 	pcs, places []uint64
 	sites       []code.CallSite
 	possible    []int // words of whose callers nothing is known
+	reads       int   // how often code was read from where a call leads
 }
+
+// maxReads bounds how often a scan has code read.
+const maxReads = 64
 
 // best is the word that is taken; -1 for none. passed is how many nearer ones may be
 // return addresses too.
@@ -268,6 +272,11 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 	if err != nil || called == otherwise {
 		return refuted, err
 	}
+	if called == anywhere {
+		if is, err := s.isReadBack(ctx, i); err != nil || is {
+			return confirmed, err
+		}
+	}
 	caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
 	if err != nil {
 		return refuted, err
@@ -278,6 +287,33 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 	}
 	s.f.forget()
 	return v, err
+}
+
+// isReadBack says whether the function of f, which nothing bounds, begins where the call
+// before a word leads: read from there, it has its return address in that very word.
+func (s *scan) isReadBack(ctx context.Context, i int) (bool, error) {
+	f, site := s.f, s.sites[i]
+	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
+		return false, nil
+	}
+	target := (s.pcs[i] + uint64(site.Target)) & s.addresses
+	at := s.segmentAt(target)
+	if at == nil || at.Module != f.module || !s.mayCheck() {
+		return false, nil
+	}
+	s.reads++
+	rules, err := f.module.Code.RowFrom(ctx, at.ObjectAddress(target), f.lookup, f.exact)
+	if err != nil || rules == nil {
+		return false, err
+	}
+	defer f.forget()
+	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
+	if caller, err := s.recover(f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
+		return false, nil //nolint:nilerr // then it does not begin there
+	}
+	column, indexed := s.index(rules.ReturnAddress)
+	back, err := f.findSaved(rules.ReturnAddress, column, indexed)
+	return err == nil && back.kind == slotMemory && back.bits == s.places[i], nil
 }
 
 // scanned is the frame of a return address that a scan found at a place of the
@@ -325,8 +361,8 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if f.module == nil || !w.isReadable(f.pc-1) {
 		return true, nil
 	}
-	sites, err := w.callSites(ctx, f.pc)
-	if err != nil || sites[0].IsAfterCall || w.isEnteredByReturn(f) {
+	site, err := w.callSite(ctx, f.pc)
+	if err != nil || site.IsAfterCall || w.isEnteredByReturn(f) {
 		return true, err
 	}
 	source, err := w.rowAt(ctx, f, false)
@@ -341,11 +377,11 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 	if err != nil {
 		return nil, false
 	}
-	sites, err := w.callSites(ctx, pc)
-	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
+	site, err := w.callSite(ctx, pc)
+	if err != nil || !site.IsAfterCall && !w.isUnseenCode(pc) {
 		return nil, false
 	}
-	if called, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || called == otherwise {
+	if called, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || called == otherwise {
 		return nil, false
 	}
 	f.source = w.machine.entrySource

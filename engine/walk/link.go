@@ -32,11 +32,11 @@ func (w *walker) isLinkOverwritten(ctx context.Context, f, caller *frame) (bool,
 	if !own.IsKnown || caller.module != f.module || caller.lookup < own.Start || caller.lookup >= own.End {
 		return false, nil
 	}
-	sites, err := w.callSites(ctx, caller.pc)
-	if err != nil || !sites[0].IsAfterCall || !sites[0].IsDirect {
+	site, err := w.callSite(ctx, caller.pc)
+	if err != nil || !site.IsAfterCall || !site.IsDirect {
 		return false, err
 	}
-	called, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f)
+	called, err := w.mayHaveCalled(ctx, caller.pc, site, f)
 	return called == otherwise, err
 }
 
@@ -80,11 +80,11 @@ func (w *walker) ifReturn(ctx context.Context, f, caller *frame) (*frame, error)
 	if err != nil || !may || caller.exact {
 		return nil, err
 	}
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {
 		return nil, err
 	}
-	if called, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || called == otherwise {
+	if called, err := w.mayHaveCalled(ctx, caller.pc, site, f); err != nil || called == otherwise {
 		return nil, err
 	}
 	return caller, nil
