@@ -91,6 +91,7 @@ type evidence uint8
 
 const (
 	otherwise evidence = iota // it led to other code
+	onward                    // it names its target, and that goes on to nobody knows where
 	anywhere                  // it may have led to any
 	named                     // it names the function of the frame, or one that goes on to it
 )
@@ -104,13 +105,13 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSit
 		return anywhere, nil // runtimes change the calls in the code that they make
 	}
 	if !w.isCode(f.pc) && f.callee != nil {
-		return anywhere, nil
+		return onward, nil
 	}
 	own := w.boundsOf(f)
 	waiting := []uint64{(pc + uint64(site.Target)) & w.addresses}
 	for next := 0; next < len(waiting); next++ {
 		if next == maxFollowed {
-			return anywhere, nil
+			return onward, nil
 		}
 		at := waiting[next]
 		if at-own.Start < own.End-own.Start {
@@ -118,7 +119,7 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSit
 		}
 		more, known, err := w.leadsTo(ctx, at, f)
 		if err != nil || !known {
-			return anywhere, err
+			return onward, err
 		}
 		for _, address := range more {
 			if !slices.Contains(waiting, address) {
@@ -135,6 +136,7 @@ type verdict uint8
 const (
 	refuted   verdict = iota // something known speaks against it
 	possible                 // nothing does
+	likely                   // its own caller is in code that nobody has
 	confirmed                // its own caller is a return address of a call that may have led to it
 )
 
@@ -164,8 +166,8 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		}
 		next, err := w.judgeCaller(ctx, f, caller)
 		if err != nil || next != confirmed {
-			if next == refuted {
-				v = refuted
+			if next == refuted || next > v {
+				v = next
 			}
 			return v, err
 		}
@@ -186,7 +188,7 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, er
 	case caller.exact:
 		return possible, nil
 	case !w.isReadable(caller.pc - 1):
-		return confirmed, nil // that the rows lead to code says enough where nobody has its bytes
+		return likely, nil
 	}
 	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {

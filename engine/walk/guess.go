@@ -272,7 +272,7 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 	if err != nil || called == otherwise {
 		return refuted, err
 	}
-	if called == anywhere {
+	if called == onward {
 		if is, err := s.isReadBack(ctx, i); err != nil || is {
 			return confirmed, err
 		}
@@ -282,8 +282,11 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 		return refuted, err
 	}
 	v, err := s.judgeByCallers(ctx, caller)
-	if v == possible && called == named {
+	switch {
+	case called == named && v != refuted, called == anywhere && v == likely:
 		v = confirmed
+	case v == likely:
+		v = possible
 	}
 	s.f.forget()
 	return v, err
@@ -348,9 +351,9 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 // errNoReturn says that what was read of code cannot be.
 var errNoReturn = errors.New("the return address that reading the code gives follows no call")
 
-// mayReturnTo says whether the PC of a frame may be a return address: it is in code, and
-// follows a call, as far as anybody can see, or is where a function begins that is returned
-// to.
+// mayReturnTo says whether the PC of a frame that was found by reading code may be a return
+// address: it is in code. Of code that a runtime made it follows a call too, as far as anybody
+// can see, or is where a function begins that is returned to.
 func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if f.exact {
 		return true, nil
@@ -358,8 +361,9 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if !w.isCode(f.pc - 1) {
 		return w.isCode(f.pc), nil
 	}
-	if f.module == nil || !w.isReadable(f.pc-1) {
-		return true, nil
+	isMade := f.callee.module == nil || f.callee.module.Code.IsMade() || f.callee.module.Code.IsLoose()
+	if !isMade || f.module == nil || !w.isReadable(f.pc-1) {
+		return true, nil // functions of files may have been given other return addresses, as Go's on other stacks are
 	}
 	site, err := w.callSite(ctx, f.pc)
 	if err != nil || site.IsAfterCall || w.isEnteredByReturn(f) {
