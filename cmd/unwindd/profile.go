@@ -186,6 +186,9 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 		return nil, err
 	}
 	r.Jobs = f.jobs
+	if f.job.MarkGuesses && f.http != "" {
+		r = r.MarkGuesses()
+	}
 	return r, nil
 }
 
