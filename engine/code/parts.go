@@ -31,8 +31,10 @@ func (o *Object) readPart(ctx context.Context, lookup uint64, isExact bool, part
 	}
 	functions, parts := o.functionsAndParts(name, part)
 	asked := sdk.CodeRange{Bounded: true, Name: name, Exact: isExact}
+	size := 0
 	for _, p := range parts {
-		if code := o.codeOf(p.Start, p.End); code != nil {
+		if code := o.codeOf(p.Start, p.End); code != nil && size+len(code) <= maxFunctionCode {
+			size += len(code)
 			asked.Parts = append(asked.Parts, sdk.CodePart{Start: p.Start - o.base(p.Start), Code: code})
 		}
 	}
@@ -95,7 +97,7 @@ func (o *Object) codeOf(start, end uint64) []byte {
 
 const (
 	// maxUnbounded is how far behind its start code may be of a function that nothing bounds.
-	maxUnbounded = 1 << 16
+	maxUnbounded = 1 << 14
 	// maxPartCode is how far behind its start code may be of a part that nothing bounds.
 	maxPartCode = 1 << 12
 )

@@ -205,7 +205,7 @@ type scan struct {
 }
 
 // maxReads bounds how often a scan has code read.
-const maxReads = 64
+const maxReads = 16
 
 // best is the word that is taken; -1 for none. passed is how many nearer ones may be
 // return addresses too.
@@ -301,7 +301,7 @@ func (s *scan) isReadBack(ctx context.Context, i int) (bool, error) {
 	}
 	target := (s.pcs[i] + uint64(site.Target)) & s.addresses
 	at := s.segmentAt(target)
-	if at == nil || at.Module != f.module || !s.mayCheck() {
+	if at == nil || at.Module != f.module || !s.process.bounds.mayRead() {
 		return false, nil
 	}
 	s.reads++

@@ -5,7 +5,6 @@ package riscv64
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
