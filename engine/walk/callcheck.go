@@ -142,8 +142,9 @@ const (
 
 // judgeByCallers judges a guessed frame by the rows of its own code and of its
 // callers': the return addresses that rows find must be such, of calls that may have
-// led to the frames. It ends where nothing is known.
-func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) {
+// led to the frames. It ends where nothing is known; needsDescribed says that rows which are read
+// from the code count as nothing.
+func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bool) (verdict, error) {
 	v := possible
 	for range maxJudged {
 		if f.module == nil || !w.mayCheck() {
@@ -153,7 +154,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		switch {
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
-		case err != nil || source.Rules == nil || source.IsSignalFrame() || source.IsEntered:
+		case err != nil || source.Rules == nil || needsDescribed && !source.By.IsDescribed() || source.IsSignalFrame() || source.IsEntered:
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source

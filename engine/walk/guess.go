@@ -205,7 +205,7 @@ type scan struct {
 }
 
 // maxReads bounds how often a scan has code read.
-const maxReads = 16
+const maxReads = 32
 
 // best is the word that is taken; -1 for none. passed is how many nearer ones may be
 // return addresses too.
@@ -245,13 +245,21 @@ const maxLinked = 16
 // on the stack up to there names; else the confirmed one.
 func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
 	for n, i := range s.possible[:min(len(s.possible), maxLinked)] {
+		if s.sites[i].IsDirect {
+			continue // it named other code, of which the way to f is not known
+		}
 		caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
 		for k := i + 1; k <= last && err == nil; k++ {
 			if !s.sites[k].IsDirect || !s.sites[k].IsAfterCall {
 				continue
 			}
 			var called evidence
-			if called, err = s.mayHaveCalled(ctx, s.pcs[k], s.sites[k], caller); called == named {
+			called, err = s.mayHaveCalled(ctx, s.pcs[k], s.sites[k], caller)
+			isCalled := called == named
+			if called == onward && err == nil {
+				isCalled, err = s.isReadBack(ctx, caller, k)
+			}
+			if isCalled {
 				s.f.forget()
 				return i, passed - len(s.possible) + n, err
 			}
@@ -273,7 +281,7 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 		return refuted, err
 	}
 	if called == onward {
-		if is, err := s.isReadBack(ctx, i); err != nil || is {
+		if is, err := s.isReadBack(ctx, s.f, i); err != nil || is {
 			return confirmed, err
 		}
 	}
@@ -281,7 +289,9 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 	if err != nil {
 		return refuted, err
 	}
-	v, err := s.judgeByCallers(ctx, caller)
+	// Where the call may have led elsewhere, old frames that were read from code say nothing: a
+	// stack is full of them.
+	v, err := s.judgeByCallers(ctx, caller, called == onward)
 	switch {
 	case called == named && v != refuted, called == anywhere && v == likely:
 		v = confirmed
@@ -294,8 +304,8 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 
 // isReadBack says whether the function of f, which nothing bounds, begins where the call
 // before a word leads: read from there, it has its return address in that very word.
-func (s *scan) isReadBack(ctx context.Context, i int) (bool, error) {
-	f, site := s.f, s.sites[i]
+func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
+	site := s.sites[i]
 	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
 		return false, nil
 	}
