@@ -15,14 +15,14 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// recordMade records testdata/profile/jit.c. Dumps have the times of the clock
+// recordMade records a program of testdata/profile. Dumps have the times of the clock
 // that is recorded with.
-func recordMade(t *testing.T, arguments ...string) string {
+func recordMade(t *testing.T, source string, arguments ...string) string {
 	t.Helper()
 	oracle.Tools(t, "cc", "perf")
 	dir := t.TempDir()
 	program, data := filepath.Join(dir, "jit"), filepath.Join(dir, "perf.data")
-	if out, err := exec.Command("cc", "-O1", "-g", "-o", program, "testdata/profile/jit.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-O1", "-g", "-o", program, "testdata/profile/"+source).CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	args := append([]string{"record", "-q", "-F", "499", "-e", "cpu-clock", "-k", "mono", "--call-graph", "dwarf,4096", "-o", data, "--", program}, arguments...)
@@ -44,7 +44,7 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 	} {
 		t.Run(c.arguments[0], func(t *testing.T) {
 			e := newX86Engine(t, Options{})
-			recording := recordMade(t, c.arguments...)
+			recording := recordMade(t, "jit.c", c.arguments...)
 			p, err := e.Profile(context.Background(), recording, ProfileOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -83,6 +83,57 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 				t.Errorf("%d samples, expected 20 at least", spinning)
 			}
 			t.Logf("%d of %d right; %q", right, spinning, p.Problems)
+		})
+	}
+}
+
+// What a dump tells of is a trace, which is entered by a jump in mid-frame: its stacks are those
+// that a map, which has no code, gives. What it is returned to without a call is itself.
+func TestProfileOfTracesThatARuntimeMade(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		want      []string
+		found     []FoundBy
+	}{
+		{[]string{"dump", t.TempDir()}, []string{"trace(made)", "enter", "main"}, []FoundBy{ByContext, ByScan, ByCFI}},
+		{[]string{"map"}, []string{"trace(made)", "enter", "main"}, []FoundBy{ByContext, ByScan, ByCFI}},
+		{[]string{"back", t.TempDir()}, []string{"trace(made)", "resume(made)", "enter", "main"}, []FoundBy{ByContext, ByRules, ByScan, ByCFI}},
+	} {
+		t.Run(c.arguments[0], func(t *testing.T) {
+			e := newX86Engine(t, Options{})
+			p, err := e.Profile(context.Background(), recordMade(t, "fragment.c", c.arguments...), ProfileOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, th := range p.Threads {
+				if c.arguments[0] == "map" {
+					defer os.Remove(filepath.Join("/tmp", fmt.Sprintf("perf-%d.map", th.PID)))
+				}
+			}
+			right := 0
+			for i := range p.Samples {
+				var names []string
+				var found []FoundBy
+				for _, at := range p.StackFrames(nil, p.Samples[i].Stack) {
+					f := &p.Frames[at]
+					name := "?"
+					if n := len(f.Symbols); n > 0 {
+						name = f.Symbols[n-1].Function
+					}
+					names, found = append(names, name), append(found, f.FoundBy)
+				}
+				n := len(c.want)
+				switch {
+				case len(names) == 0 || names[0] != c.want[0]:
+				case len(names) >= n && slices.Equal(names[:n], c.want) && slices.Equal(found[:n], c.found):
+					right++
+				default:
+					t.Errorf("%s by %s", strings.Join(names, " < "), found)
+				}
+			}
+			if right < 10 {
+				t.Errorf("%d samples are right, expected 10 at least; %q", right, p.Problems)
+			}
 		})
 	}
 }

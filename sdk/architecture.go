@@ -286,6 +286,15 @@ type CodeRange struct {
 	// Exits asks where the code at PC goes on to, in place of rows. An answer
 	// without Exits says that the plugin does not know.
 	Exits bool
+	// Parts are code of the function that lies elsewhere, which its jumps lead to (PartOf). PC
+	// may be in one of them. Only of a bounded function.
+	Parts []CodePart
+}
+
+// A CodePart is code from Start on.
+type CodePart struct {
+	Start uint64
+	Code  []byte
 }
 
 // CodeExits are the ways in which the code that is reached from the PC of a

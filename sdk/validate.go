@@ -227,7 +227,8 @@ func (c *checker) objectVariables(a *OpenObjectAnswer) error {
 }
 
 // Validate checks an answer to FrameRules. Rows and gaps lie inside the code that
-// the request carried, since nothing else was read.
+// the request carried, since nothing else was read: that which has the PC, where the
+// function has parts.
 func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) error {
 	if len(a.Functions) != len(req.Functions) {
 		return fmt.Errorf("FrameRulesAnswer.Functions: %d for %d functions, expected as many", len(a.Functions), len(req.Functions))
@@ -237,7 +238,11 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 		f, asked := &a.Functions[i], &req.Functions[i]
 		err := checkText("Reason", f.Reason, MaxText)
 		if err == nil {
-			err = c.rows("Rows", f.Rows, asked.Start, uint64(len(asked.Code)))
+			start, code := asked.Start, asked.Code
+			if len(asked.Parts) > 0 {
+				start, code = asked.Piece(asked.PC)
+			}
+			err = c.rows("Rows", f.Rows, start, uint64(len(code)))
 		}
 		if err == nil {
 			err = checkGaps(f, asked)

@@ -10,7 +10,7 @@ import (
 )
 
 func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
-	return &pb.FrameRulesRequest{
+	p := &pb.FrameRulesRequest{
 		Object:  r.Object,
 		Pcs:     column(r.Functions, func(c *CodeRange) uint64 { return c.PC }),
 		Starts:  column(r.Functions, func(c *CodeRange) uint64 { return c.Start }),
@@ -20,6 +20,36 @@ func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
 		Exact:   column(r.Functions, func(c *CodeRange) bool { return c.Exact }),
 		Exits:   column(r.Functions, func(c *CodeRange) bool { return c.Exits }),
 	}
+	if parts := flat(r.Functions, func(c *CodeRange) []CodePart { return c.Parts }); len(parts) > 0 {
+		p.PartCounts = column(r.Functions, func(c *CodeRange) uint32 { return uint32(len(c.Parts)) }) //nolint:gosec // a count
+		p.PartStarts = column(parts, func(c *CodePart) uint64 { return c.Start })
+		p.PartCode = blobs(parts, func(c *CodePart) []byte { return c.Code })
+	}
+	return p
+}
+
+// decodeCodeParts gives functions their parts.
+func decodeCodeParts(p *pb.FrameRulesRequest, functions []CodeRange) error {
+	if len(p.GetPartCounts()) == 0 {
+		return nil
+	}
+	d := decoder{message: "FrameRulesRequest"}
+	d.length("part_counts", len(p.GetPartCounts()), len(functions))
+	n := d.entries("part_starts", len(p.GetPartStarts()))
+	d.sum("part_counts", p.GetPartCounts(), n)
+	code := d.bytes("part_code", p.GetPartCode(), n)
+	if d.err != nil {
+		return d.err
+	}
+	parts := make([]CodePart, n)
+	for i := range parts {
+		parts[i] = CodePart{p.PartStarts[i], code.next()}
+	}
+	rest := splitter[CodePart]{parts}
+	for i := range functions {
+		functions[i].Parts = rest.next(p.PartCounts[i])
+	}
+	return nil
 }
 
 func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error) {
@@ -45,7 +75,7 @@ func decodeFrameRulesRequest(p *pb.FrameRulesRequest) (*FrameRulesRequest, error
 			Exits: p.Exits[i],
 		}
 	}
-	return r, nil
+	return r, decodeCodeParts(p, r.Functions)
 }
 
 func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {

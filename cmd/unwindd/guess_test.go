@@ -118,6 +118,35 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 	})
 }
 
+// A part of a function is read with the function, whose jump into it has made its frame.
+func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
+	th := crashed(t, stackJSON(t, crashCore(t, build(t, "cold"))))
+	want := []string{"fatal", "parse.cold", "request", "main", "__libc_start_call_main"}
+	if got := marked(th, "fatal"); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Fatalf("%q, expected %q", got, want)
+	}
+	// Without symbols the same frames are found, as guesses.
+	stripped := crashed(t, stackJSON(t, crashCore(t, build(t, "coldstrip"))))
+	if whole, got := physicalPCs(th), physicalPCs(stripped); len(got) != len(whole) || !slices.Equal(got[:4], whole[:4]) {
+		t.Errorf("without symbols %q, expected %q", got, whole)
+	}
+}
+
+// A scan takes the nearest return address that something speaks for, also where the caller's
+// caller is in code that nobody has.
+func TestScansTakeTheNearestCaller(t *testing.T) {
+	exe := copied(t, build(t, "reenters"), "reenters")
+	core := crashCore(t, exe, build(t, "reentered"))
+	whole := physicalPCs(crashed(t, stackJSON(t, core)))
+	if err := os.Remove(exe); err != nil {
+		t.Fatal(err)
+	}
+	th := crashed(t, stackJSON(t, core))
+	if got := physicalPCs(th); !slices.Equal(got[:min(len(got), 10)], whole[:10]) {
+		t.Errorf("%q, expected %q", got, whole)
+	}
+}
+
 // Frames that are entered by jumps are believed as a chain of frame records.
 func TestChainsOfFrameRecords(t *testing.T) {
 	th := crashed(t, stackJSON(t, crashCore(t, build(t, "records"))))

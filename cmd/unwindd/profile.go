@@ -108,6 +108,7 @@ func (f *profileFlags) addFlags(flags *pflag.FlagSet) {
 // addProfileFlags adds the flags that say what is asked of a recording.
 func addProfileFlags(flags *pflag.FlagSet, j *job.Profile) {
 	flags.IntVar(&j.MaxStack, "max-stack", engine.DefaultMaxFrames, "walk at most `N` frames of a stack")
+	flags.BoolVar(&j.MarkGuesses, "mark-guesses", false, "mark the functions of guessed frames in pprof, folded, speedscope and firefox, as text and html do")
 	flags.StringArrayVar(&j.Events, "event", nil, "only the samples of `EVENT`; may be repeated")
 	flags.StringArrayVar(&j.Annotate, "annotate", nil, "write only the lines and instructions of `FUNCTION` with their samples, as text or JSON; may be repeated")
 }
@@ -185,6 +186,9 @@ func (f *profileFlags) profile(ctx context.Context, e *engine.Engine, source rec
 		return nil, err
 	}
 	r.Jobs = f.jobs
+	if f.job.MarkGuesses && f.http != "" {
+		r = r.MarkGuesses()
+	}
 	return r, nil
 }
 

@@ -45,10 +45,17 @@ var subjects = map[string]subject{
 	"muslstatic":  {build: []string{"musl-gcc", "-O2", "-g", "-static", "starts.c", "-o"}},
 	"static":      {build: []string{"gcc", "-O2", "-g", "-static", "-pthread", "starts.c", "-o"}},
 	"noid":        {build: []string{"gcc", "-O2", "-g", "-Wl,--build-id=none", "nocfi.c", "-o"}},
+	"reenters":    {build: []string{"gcc", "-O1", "-g", "reenters.c", "-ldl", "-o"}},
+	"reentered":   {build: []string{"gcc", "-O1", "-g", "-shared", "-fPIC", "reentered.c", "-o"}},
+	"cold":        {build: append(slices.Clone(cold), "-o")},
+	"coldstrip":   {build: append(slices.Clone(cold), "-s", "-o")},
 	"nocfi": {
 		build: []string{"gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-asynchronous-unwind-tables", "-fno-exceptions", "nocfi.c", "-o"},
 	},
 }
+
+// cold compiles the subject of that name without call frame information.
+var cold = []string{"gcc", "-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-pie", "-no-pie", "cold.c"}
 
 // build compiles a subject once and returns its executable, which tests share.
 func build(t *testing.T, name string) string {

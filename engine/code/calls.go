@@ -81,3 +81,29 @@ func (o *Object) isAfterCall(ctx context.Context, pc, begins uint64) bool {
 	sites, err := c.Ask(ctx, o.machine)
 	return err == nil && sites[0].IsAfterCall
 }
+
+// Continuation is the segment of code that a runtime made which begins at a return address
+// that follows no call: frames of Erlang return to such code, which nothing calls. It is nil
+// for other return addresses. find finds segments.
+func Continuation(ctx context.Context, find func(address uint64) *Segment, pc uint64) *Segment {
+	s := find(pc)
+	if s == nil || s.Start != pc || s.Module.Code.made == nil {
+		return nil
+	}
+	before := find(pc - 1)
+	if before == nil || before.Module.Code.machine == nil {
+		return s
+	}
+	o, address := before.Module.Code, before.ObjectAddress(pc)
+	site, ok := o.KnownSite(address)
+	if !ok {
+		site.IsAfterCall = o.isAfterCall(ctx, address, before.Address)
+		if !site.IsAfterCall {
+			o.KeepSite(address, site)
+		}
+	}
+	if site.IsAfterCall {
+		return nil
+	}
+	return s
+}

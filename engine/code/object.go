@@ -79,7 +79,9 @@ type Object struct {
 	placed    []sdk.Variable             // that the plugin describes, by address of the object
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
 	rows      map[rowKey]*Row
-	codeRows  map[uint64]*Row // see rowOfCode; nil: there is none
+	codeRows  map[uint64]*Row        // see rowOfCode; nil: there is none
+	readRows  map[rowKey]*Row        // see ReadRow; nil: there is none
+	fromRows  map[[2]uint64]*cfi.Row // see RowFrom; nil: there is none
 	problems  []string
 
 	symbolsOnce sync.Once
@@ -187,7 +189,7 @@ func (o *Object) readBytes() (n uint64) {
 func (o *Object) forgetFound() {
 	o.mu.Lock()
 	freed := (len(o.rows)+len(o.codeRows))*rowBytes + len(o.left)*exitBytes
-	o.rows, o.codeRows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil, nil
+	o.rows, o.codeRows, o.readRows, o.fromRows, o.left, o.lanes = map[rowKey]*Row{}, nil, nil, nil, nil, nil
 	o.mu.Unlock()
 	freed += o.sites.forget() + o.names.forget() + o.calls.forget() + o.variables.forget() + o.scoped.forget() + o.byName.forget()
 	o.bytes.Add(-int64(freed))

@@ -156,6 +156,9 @@ func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bo
 		}
 		bounds = b
 	}
+	if rules, err := o.readPart(ctx, lookup, isExact, bounds); rules != nil || err != nil {
+		return rules, err
+	}
 	window := bounds
 	if !bounds.IsKnown || bounds.End-bounds.Start > maxFunctionCode || lookup < bounds.Start {
 		window = o.codeWindow(pc)

@@ -132,6 +132,41 @@ func (m *Module) KnownRow(address uint64, isExact bool) *Row {
 	return r
 }
 
+// ReadRow is the row at an address that the plugin reads from the code, whatever else the
+// code object says; nil where it reads none.
+func (m *Module) ReadRow(ctx context.Context, address uint64, isExact bool) (*Row, error) {
+	m.look()
+	o, key := m.Code, rowKey{address, isExact}
+	o.resolver()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r, ok := o.readRows[key]; ok {
+		return r, nil
+	}
+	if err := o.open(ctx); err != nil {
+		return nil, err
+	}
+	at := o.lookup(address, isExact)
+	rules, err := o.readFunction(ctx, at.PC, at.Address, isExact, o.bounds(at.Address))
+	if err != nil {
+		return nil, err
+	}
+	var r *Row
+	if row := rowIn(rules.Rows, at.Address); row != nil {
+		r = at.complete(&Row{Rules: row, By: ByRules, IsComplete: rules.Complete})
+		r.Compile(o.machine)
+	}
+	if o.readRows == nil {
+		o.readRows = map[rowKey]*Row{}
+	}
+	if len(o.readRows) < maxKept {
+		o.readRows[key] = r
+		o.bytes.Add(rowBytes)
+		o.library.bytes.Add(rowBytes)
+	}
+	return r, nil
+}
+
 // keptRow finds a row among those that the object remembers, or finds it out.
 func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 	o.resolver() // finds the debug file, whose .debug_frame counts too

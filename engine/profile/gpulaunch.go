@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -133,7 +134,7 @@ func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
 			j.sampler.code.made.dump = nil
 		}
 		j.batch.frames = j.batch.frames[:0]
-		j.sampler.placeFrame(&perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
+		j.sampler.placeFrame(context.Background(), &perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
 		frame := j.b.frame(&j.batch.frames[0], &walkedSample{space: space}, &j.batch)
 		stack = j.b.push(Stack{Caller: stack, Frame: frame})
 	}

@@ -128,7 +128,11 @@ func (b *profileBuilder) nameMade(f *Frame, lookup uint64) {
 	if m == nil {
 		return
 	}
-	if name, start, _, ok := m.Find(lookup); ok {
+	name, start, _, ok := m.Find(lookup)
+	if at, first, _, found := m.Find(f.PC); found && first == f.PC {
+		name, start, ok = at, first, true // of the code before nobody can see that a call ends it
+	}
+	if ok {
 		f.Symbols = []symbol.Frame{{Function: name, Start: start, HasStart: true}}
 	}
 }

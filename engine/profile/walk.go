@@ -159,19 +159,19 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 	set := s.recording.set
 	switch {
 	case in.Registers.ABI == perfdata.RegistersNone:
-		return s.chainFrames(in, space, out)
+		return s.chainFrames(ctx, in, space, out)
 	case len(in.Stack) == 0 && in.Chain.Has(perfdata.ContextUser):
 		// Registers are recorded beside chains, too: the link register by perf for
 		// AArch64, others where they were asked for.
-		return s.chainFrames(in, space, out)
+		return s.chainFrames(ctx, in, space, out)
 	case in.Registers.ABI == perfdata.Registers32:
-		s.topFrame(in, space, out)
+		s.topFrame(ctx, in, space, out)
 		return stop32
 	case set == nil:
-		s.topFrame(in, space, out)
+		s.topFrame(ctx, in, space, out)
 		return stopNoArch
 	case space == nil:
-		s.topFrame(in, space, out)
+		s.topFrame(ctx, in, space, out)
 		return stopNoProcess
 	}
 	s.sample.Registers = *s.registers.read(set, &in.Registers)
@@ -191,16 +191,16 @@ func (s *sampler) userFrames(ctx context.Context, in *perfdata.Sample, space *co
 // recorded the calls that the thread was in, they stand for all but the innermost,
 // as for perf script: the kernel follows frame pointers, which programs that are
 // recorded so need not have.
-func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+func (s *sampler) chainFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	found := code.ByContext
 	for context, pc := range in.Chain.All() {
 		if context != perfdata.ContextUser {
 			continue
 		}
-		s.placeFrame(in, space, pc, found, out)
+		s.placeFrame(ctx, in, space, pc, found, out)
 		found = code.ByCallChain
 		if in.Calls.Len() > 0 {
-			return s.callFrames(in, space, out)
+			return s.callFrames(ctx, in, space, out)
 		}
 	}
 	switch {
@@ -212,7 +212,7 @@ func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walked
 		return stopGuest
 	}
 	isUser := in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown
-	s.topFrame(in, space, out)
+	s.topFrame(ctx, in, space, out)
 	switch {
 	case in.Chain.Has(perfdata.ContextUserDeferred):
 		return stopDeferred
@@ -224,9 +224,9 @@ func (s *sampler) chainFrames(in *perfdata.Sample, space *codeSpace, out *walked
 
 // callFrames are the callers of a thread's innermost frame as the CPU recorded
 // their calls. Each is at its call, not where that returns to.
-func (s *sampler) callFrames(in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
+func (s *sampler) callFrames(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) walk.Stopped {
 	for i := range in.Calls.Len() {
-		s.placeFrameAt(in, space, in.Calls.From(i), code.ByCallChain, true, out)
+		s.placeFrameAt(ctx, in, space, in.Calls.From(i), code.ByCallChain, true, out)
 	}
 	return stopCalls
 }
@@ -269,25 +269,31 @@ func (s *sampler) guestFrame(pc uint64, context perfdata.Context, found code.Fou
 }
 
 // topFrame is the frame that the thread was in, where that is all that is known.
-func (s *sampler) topFrame(in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
+func (s *sampler) topFrame(ctx context.Context, in *perfdata.Sample, space *codeSpace, out *walkedBatch) {
 	if in.IP != 0 && (in.Mode == perfdata.ModeUser || in.Mode == perfdata.ModeUnknown) {
-		s.placeFrame(in, space, in.IP, code.ByContext, out)
+		s.placeFrame(ctx, in, space, in.IP, code.ByContext, out)
 	}
 }
 
 // placeFrame finds the module of a frame that was not walked. The innermost is where
 // the thread was, and the others are return addresses.
-func (s *sampler) placeFrame(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
-	s.placeFrameAt(in, space, pc, found, found == code.ByContext, out)
+func (s *sampler) placeFrame(ctx context.Context, in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, out *walkedBatch) {
+	s.placeFrameAt(ctx, in, space, pc, found, found == code.ByContext, out)
 }
 
-func (s *sampler) placeFrameAt(in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
+func (s *sampler) placeFrameAt(ctx context.Context, in *perfdata.Sample, space *codeSpace, pc uint64, found code.FoundBy, isExact bool, out *walkedBatch) {
 	f := walk.Step{PC: pc, Offset: pc, Kind: walk.ProcessCode, Owner: uint32(in.PID), Found: found.Index(), Exact: isExact}
 	if !f.Exact {
 		f.Back = 1
 	}
 	if space != nil {
-		if at := s.code.Segment(f.Named()); at != nil {
+		at := s.code.Segment(f.Named())
+		if !isExact {
+			if next := code.Continuation(ctx, s.code.Segment, pc); next != nil {
+				at, f.Back = next, 0
+			}
+		}
+		if at != nil {
 			f.Kind, f.Owner, f.Offset = walk.ModuleCode, uint32(at.Module.ID), at.ObjectAddress(pc)
 		}
 	}

@@ -220,6 +220,9 @@ func (t *firefoxTables) function(i int32) int32 {
 }
 
 func (t *firefoxTables) addFunction(f profileFunction) int32 {
+	if f.isGuess {
+		f.name += guessMark
+	}
 	t.strings.of(f.name)
 	if f.module != "" {
 		t.resources.of(t.strings.of(nameOfModule(f.module)))

@@ -23,6 +23,7 @@ const maxFlameCalls = 200_000
 func (r *Profile) WritePage(w io.Writer) error {
 	t := &profileText{Printer: NewPrinter(io.Discard), r: r}
 	t.nameLines()
+	r = r.MarkGuesses()
 	page := &flamepage.Page{Name: escape.Text(path.Base(r.p.Path))}
 	events := len(r.Events())
 	threads := map[string]int32{}
@@ -57,6 +58,9 @@ func flameFunction(f *profileFunction) flamepage.Function {
 	case f.isKernel:
 		out.Kind = flamepage.Kernel
 	}
+	if f.isGuess {
+		out.Name += guessText(1, 1)
+	}
 	switch {
 	case f.line > 0:
 		out.Place = escape.Text(position(f.file, f.line, 0))
@@ -80,9 +84,11 @@ func (t *profileText) flameEvent(v *profileValue) flamepage.Event {
 			e.Rest = fmt.Sprintf("%s more", plural(len(list)-i, "function", "functions"))
 			break
 		}
+		f := flameFunction(&t.lines[line])
+		f.Name += guessText(c.guessed[line], c.cum[line])
 		e.Top = append(e.Top, flamepage.Row{
 			Flat: a.text(c.flat[line]), FlatShare: percent(c.flat[line], c.total), Cum: a.text(c.cum[line]), CumShare: percent(c.cum[line], c.total),
-			Function: flameFunction(&t.lines[line]),
+			Function: f,
 		})
 	}
 	return e

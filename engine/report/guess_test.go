@@ -25,6 +25,7 @@ func endings() *given {
 		}
 		return f
 	}
+	passing := func(f engine.Frame, n uint16) engine.Frame { f.PassedOver = n; return f }
 	outermost := engine.Stopped{Reason: engine.StopOutermost, Detail: "_start has no caller"}
 	return &given{Head: Head{
 		Target:  Target{Kind: "elf-core", Path: "core", Problems: []string{}},
@@ -33,7 +34,7 @@ func endings() *given {
 		{Thread: &target.Thread{ID: "1"}, Stopped: outermost, Frames: []engine.Frame{
 			frame(0x7010, engine.ByContext, false, "f"), frame(0x7020, engine.ByCFI, false, "_start")}},
 		{Thread: &target.Thread{ID: "2"}, Stopped: outermost, Frames: []engine.Frame{
-			frame(0x7010, engine.ByContext, false, "inner", "f"), frame(0x7030, engine.ByScan, false, "inner", "g"),
+			frame(0x7010, engine.ByContext, false, "inner", "f"), passing(frame(0x7030, engine.ByScan, false, "inner", "g"), 3),
 			frame(0x7020, engine.ByCFI, true, "inner", "_start")}},
 		{Thread: &target.Thread{ID: "3"}, EndAssumed: true, Stopped: engine.Stopped{Reason: engine.StopOutermost, Detail: "the return address is 0"},
 			Frames: []engine.Frame{frame(0x7010, engine.ByContext, false)}},
@@ -55,7 +56,7 @@ thread 2
   #0 inlined            inner in module at 0x7000
   #1 0x0000000000007010 f in module at 0x7000
   #2 inlined            inner in module at 0x7000
-  #3 0x0000000000007030 g in module at 0x7000 (a guess, by scan)
+  #3 0x0000000000007030 g in module at 0x7000 (a guess, by scan) (passed over 3 possible return addresses)
   #4 inlined            inner in module at 0x7000
   #5 0x0000000000007020 _start in module at 0x7000 (rests on a guess)
   stopped: outermost: _start has no caller, if frame 3, a guess, and those after it are right
@@ -82,6 +83,7 @@ func TestJSONSaysWhichFramesRestOnGuesses(t *testing.T) {
 		Threads []struct {
 			Frames []struct {
 				RestsOnGuess bool `json:"rests_on_guess"`
+				PassedOver   int  `json:"passed_over"`
 			}
 			Stopped struct{ Reason, Detail string }
 		}
@@ -95,6 +97,9 @@ func TestJSONSaysWhichFramesRestOnGuesses(t *testing.T) {
 	}
 	if want := []bool{false, false, false, false, true, true}; !cmp.Equal(want, rests) {
 		t.Errorf("%v, expected %v", rests, want)
+	}
+	if n := got.Threads[1].Frames[3].PassedOver; n != 3 {
+		t.Errorf("%d words were passed over, expected 3", n)
 	}
 	if s := got.Threads[1].Stopped; s.Reason != "outermost" || s.Detail == "_start has no caller" {
 		t.Errorf("%+v, expected a reason that names the guess", s)

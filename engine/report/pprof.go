@@ -277,10 +277,11 @@ func (b *pprofBuilder) location(frame uint32) *profile.Location {
 
 // mark is what the names of a frame's functions end with.
 func (b *pprofBuilder) mark(f *engine.ProfileFrame) string {
-	if !b.isMarked {
-		return ""
+	fn := profileFunction{isGuess: b.r.marksGuesses && f.FoundBy.IsGuess()}
+	if b.isMarked {
+		fn.isKernel, fn.isDevice = f.Kernel, f.Device
 	}
-	return (&profileFunction{isKernel: f.Kernel, isDevice: f.Device}).mark()
+	return fn.mark()
 }
 
 // withoutClone is a function's name without the marks of a copy that a compiler

@@ -26,6 +26,8 @@ type Profile struct {
 	// valueOf is the value that an event's weights are in, by event, from event -1
 	// on; -1: the event was not asked for. The event's other values follow it.
 	valueOf []int
+	// marksGuesses says that functions of frames that are guesses are told from the others.
+	marksGuesses bool
 	// isFiltered says that some events were asked for by name.
 	isFiltered bool
 
@@ -95,6 +97,19 @@ func NewProfile(p *engine.Profile, events ...string) (*Profile, error) {
 	}
 	r.nameFunctions()
 	return r, nil
+}
+
+// MarkGuesses is the profile with a mark at the functions of frames that are guesses, in the
+// forms that have nothing else to say so: those of WritePprof, WriteFolded, WriteSpeedscope and
+// WriteFirefox. The text and the page always say so, and JSON and OTLP as a member.
+func (r *Profile) MarkGuesses() *Profile {
+	if r.marksGuesses || !slices.ContainsFunc(r.p.Frames, func(f engine.ProfileFrame) bool { return f.FoundBy.IsGuess() }) {
+		return r
+	}
+	marked := *r
+	marked.marksGuesses, marked.functions = true, nil
+	marked.nameFunctions()
+	return &marked
 }
 
 // Events are the names of the events that the profile is of.
@@ -183,6 +198,7 @@ type profileFunction struct {
 	isKernel bool
 	isDevice bool   // it is of an accelerator
 	isNamed  bool   // it has a name of its own
+	isGuess  bool   // its frame is a guess
 	namedBy  string // as in engine.ProfileFrame
 }
 
@@ -191,15 +207,18 @@ type profileFunction struct {
 const (
 	kernelMark = "_[k]"
 	deviceMark = "_[G]"
+	guessMark  = "_[guess]"
 )
 
-// mark is that of what executes a function; "" for the program on the CPU.
+// mark is that of what executes a function, or of a guess; "" for the program on the CPU.
 func (f *profileFunction) mark() string {
 	switch {
 	case f.isDevice:
 		return deviceMark
 	case f.isKernel:
 		return kernelMark
+	case f.isGuess:
+		return guessMark
 	}
 	return ""
 }
@@ -223,7 +242,7 @@ func (r *Profile) nameFunctions() {
 	}
 	for i := range r.p.Frames {
 		f := &r.p.Frames[i]
-		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy)}
+		base := profileFunction{isKernel: f.Kernel, isDevice: f.Device, namedBy: oneLine(f.NamedBy), isGuess: r.marksGuesses && f.FoundBy.IsGuess()}
 		if f.Module >= 0 {
 			base.module = oneLine(r.p.Modules[f.Module].Path)
 		}

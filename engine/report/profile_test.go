@@ -416,14 +416,14 @@ func TestTextHasTheFunctionsAndTheTreeOfEveryEvent(t *testing.T) {
 2.00 ms    22.2%  2.00 ms    22.2%  ?? in libc.so.6
 1.00 ms    11.1%  1.00 ms    11.1%  ??
       0     0.0%  6.00 ms    66.7%  _start in work
-      0     0.0%  6.00 ms    66.7%  main /src/work.cc:38 in work
+      0     0.0%  6.00 ms    66.7%  main /src/work.cc:38 in work (a guess in 16.7%)
       0     0.0%  5.00 ms    55.6%  spin(int) /src/work.cc:20 in work
       0     0.0%  5.00 ms    55.6%  std::min<int>(int, int) /src/work.cc:5 in work
 
  total    self  calls
  55.6%          ├ "work"
  55.6%          │ _start in work
- 55.6%          │ main work.cc:38
+ 55.6%          │ main work.cc:38 (a guess in 20.0%)
  33.3%          │ ├ spin(int) work.cc:20
  33.3%          │ │ std::min<int>(int, int) work.cc:5
  33.3%   33.3%  │ │ deep(int; odd?name) work.cc:11 (recursive)
@@ -495,6 +495,7 @@ func TestSummaryFitsOnAScreen(t *testing.T) {
 	want := `perf.data: 14 samples of 4 threads in 3 processes, 2 more lost
 events: 9 of cpu-clock (9.00 ms), 2 of page-faults (7), 2 of gpu-pc-sampling, 1 of unknown
 frames: 45 and 5 inlined calls; found by cfi 30, context 10, callchain 4, scan 1 (a guess)
+guesses: 1 of 14 stacks (7.1%) have a frame that is a guess: frames may be missing below it
 stacks end:
         11   78.6%  outermost
          1    7.1%  end-of-stack   the recorded stack ends at 0x7ff0

@@ -92,6 +92,7 @@ type profileCount struct {
 	total     uint64
 	samples   int
 	flat, cum []uint64 // by line
+	guessed   []uint64 // by line: what of cum has the function as a guess
 	// waves are how many samples functions have as the innermost, and lanes how
 	// many lanes were active in these; nil where the event is not of waves.
 	waves, lanes []uint64
@@ -107,6 +108,7 @@ type callNode struct {
 	parent      int32
 	total       uint64
 	self        uint64
+	guessed     uint64 // what of total has the call as a guess
 	isRecursive bool
 	children    []int32
 }
@@ -128,7 +130,7 @@ func (c *profileCount) under(parent, line int32) int32 {
 // count goes over the samples of a value once.
 func (t *profileText) count(v *profileValue) *profileCount {
 	c := &profileCount{
-		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)),
+		flat: make([]uint64, len(t.lines)), cum: make([]uint64, len(t.lines)), guessed: make([]uint64, len(t.lines)),
 		nodes: make([]callNode, 1), child: map[callKey]int32{},
 	}
 	if t.r.hasLanes(v.event) {
@@ -144,7 +146,7 @@ func (t *profileText) count(v *profileValue) *profileCount {
 		last := int32(-1)
 		frames = t.r.p.StackFrames(frames[:0], l.stack)
 		for j := len(frames) - 1; j >= 0; j-- {
-			functions := t.r.functionOf[frames[j]]
+			functions, isGuess := t.r.functionOf[frames[j]], t.r.p.Frames[frames[j]].FoundBy.IsGuess()
 			for k := len(functions) - 1; k >= 0; k-- {
 				last = t.lineOf[functions[k]]
 				if seen[last] == n+1 {
@@ -156,6 +158,10 @@ func (t *profileText) count(v *profileValue) *profileCount {
 				seen[last], at[last] = n+1, node
 				c.nodes[node].total = add(c.nodes[node].total, l.weight)
 				c.cum[last] = add(c.cum[last], l.weight)
+				if isGuess {
+					c.nodes[node].guessed = add(c.nodes[node].guessed, l.weight)
+					c.guessed[last] = add(c.guessed[last], l.weight)
+				}
 				c.hasDevice = c.hasDevice || t.lines[last].isDevice
 			}
 		}
@@ -266,6 +272,7 @@ func (t *profileText) top(c *profileCount, a amounts) {
 		if f.module != "" && f.file != "" {
 			t.printf(" %s", t.faint("in "+moduleName(f.module)))
 		}
+		t.guess(c.guessed[line], c.cum[line])
 		t.printf("\n")
 	}
 	if n := len(list) - topFunctions; n > 0 {
@@ -414,11 +421,30 @@ func (w *treeWriter) write(call indentedCall) {
 		w.printf("%s", w.head(name))
 	} else {
 		w.function(f, path.Base(f.file))
+		w.guess(n.guessed, n.total)
 	}
 	if n.isRecursive {
 		w.printf(" %s", w.faint("(recursive)"))
 	}
 	w.printf("\n")
+}
+
+// guessText says how much of a total is of frames that are a guess; "" where nothing is.
+func guessText(part, total uint64) string {
+	switch {
+	case part == 0:
+		return ""
+	case part == total:
+		return " (a guess)"
+	}
+	return fmt.Sprintf(" (a guess in %s)", strings.TrimSpace(percent(part, total)))
+}
+
+// guess writes guessText.
+func (t *profileText) guess(part, total uint64) {
+	if text := guessText(part, total); text != "" {
+		t.printf("%s", t.warn(text))
+	}
 }
 
 // mean is how many lanes were active in a sample.

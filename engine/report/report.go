@@ -237,6 +237,7 @@ type Frame struct {
 	CFASpace       string            `json:"cfa_space,omitempty"`
 	FoundBy        string            `json:"found_by"`
 	RestsOnGuess   bool              `json:"rests_on_guess,omitempty"` // a frame further in is a guess
+	PassedOver     int               `json:"passed_over,omitempty"`    // nearer words of the stack that may be return addresses too
 	Module         *int              `json:"module,omitempty"`
 	ModuleOffset   string            `json:"module_offset,omitempty"`
 	Function       string            `json:"function,omitempty"`

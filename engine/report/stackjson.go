@@ -428,6 +428,9 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 	j.member("found_by")
 	j.text(string(f.FoundBy))
 	j.trueMember("rests_on_guess", f.RestsOnGuess)
+	if f.PassedOver > 0 {
+		j.numberMember("passed_over", int(f.PassedOver))
+	}
 	if f.Module != nil {
 		j.numberMember("module", f.Module.ID)
 		j.hexMember("module_offset", f.ModuleOffset)

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -241,6 +242,9 @@ func (p *pageText) tailCallers(list []stackpage.Frame, f *engine.Frame, index, w
 // call is a function at a frame, of which the text form has a line.
 func (p *pageText) call(f *engine.Frame, line stackpage.Line) stackpage.Call {
 	c := stackpage.Call{Line: p.withAddress(line), FoundBy: escape.Text(string(f.FoundBy)), IsGuess: f.FoundBy.IsGuess() || f.RestsOnGuess}
+	if f.PassedOver > 0 {
+		c.FoundBy += fmt.Sprintf(", passed over %d", f.PassedOver)
+	}
 	if f.Module != nil {
 		p.framed[f.Module.ID] = true
 		if m := p.modulesOf[f.Module.ID]; m != nil {

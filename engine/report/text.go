@@ -399,6 +399,9 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 		t.printf(" %s", t.faint("(left by a tail call)"))
 	case f.FoundBy.IsGuess():
 		t.printf(" %s", t.warn("(a guess, by "+string(f.FoundBy)+")"))
+		if f.PassedOver > 0 {
+			t.printf(" %s", t.warn(fmt.Sprintf("(passed over %d possible return addresses)", f.PassedOver)))
+		}
 	case f.RestsOnGuess:
 		t.printf(" %s", t.warn("(rests on a guess)"))
 	}

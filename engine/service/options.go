@@ -141,6 +141,7 @@ func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
 func (s *Server) profileJob(o *pb.ProfileOptions) (*job.Job, string, error) {
 	j := job.NewProfile()
 	j.Format, j.Events, j.NoSymbols, j.Annotate = cmp.Or(o.Format, "json"), o.Event, o.NoSymbols, o.Annotate
+	j.MarkGuesses = o.MarkGuesses
 	if o.MaxStack != 0 {
 		j.MaxStack = min(int(o.MaxStack), s.now().Frames)
 	}

@@ -36,6 +36,7 @@ const (
 	scanRatio   = 4
 	checkFloor  = 1 << 22 // steps of any target
 	checkBytes  = 4       // of memory for a step more
+	readSteps   = 1 << 10
 	maxByMemory = 1 << 50 // bytes, against overflow
 )
 
@@ -101,6 +102,9 @@ func (b *bounds) scannedInVain(n int) { b.scanned.Add(-int64(n)) }
 
 // mayCheck takes a step to check a guess; false says that there were enough.
 func (b *bounds) mayCheck() bool { return !b.limited || b.checks.Add(-1) >= 0 }
+
+// mayRead takes the steps that are as much work as reading a function of the code.
+func (b *bounds) mayRead() bool { return !b.limited || b.checks.Add(-readSteps) >= 0 }
 
 // problems say what was left out.
 func (b *bounds) problems() (list []string) {

@@ -62,6 +62,20 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 	return sites, nil
 }
 
+// callSite is callSites for one address. It allocates nothing where the answer is remembered.
+func (w *walker) callSite(ctx context.Context, pc uint64) (code.CallSite, error) {
+	if s := w.segmentAt(pc - 1); s != nil && w.isCode(pc-1) {
+		if known, ok := s.Module.Code.KnownSite(s.ObjectAddress(pc)); ok {
+			return known, nil
+		}
+	}
+	sites, err := w.callSites(ctx, pc)
+	if err != nil {
+		return code.CallSite{}, err
+	}
+	return sites[0], nil
+}
+
 // codeBefore reads the code before an address, which is in a segment or in none.
 // It is false where not all of it is there.
 func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
@@ -72,30 +86,40 @@ func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
 	return err == nil && n == len(before)
 }
 
+// evidence is what a call says of a frame further in.
+type evidence uint8
+
+const (
+	otherwise evidence = iota // it led to other code
+	onward                    // it names its target, and that goes on to nobody knows where
+	anywhere                  // it may have led to any
+	named                     // it names the function of the frame, or one that goes on to it
+)
+
 // mayHaveCalled says whether the call before pc may have led to f: not where it
 // names its target, and all that the target goes on to is known and is not f's
 // function. A frame whose PC is no code may have been any function.
-func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (bool, error) {
+func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (evidence, error) {
 	at := w.segmentAt(pc - 1)
 	if !site.IsDirect || at == nil || !at.Module.Code.IsKnown() || !w.mayCheck() {
-		return true, nil // runtimes change the calls in the code that they make
+		return anywhere, nil // runtimes change the calls in the code that they make
 	}
 	if !w.isCode(f.pc) && f.callee != nil {
-		return true, nil
+		return onward, nil
 	}
 	own := w.boundsOf(f)
 	waiting := []uint64{(pc + uint64(site.Target)) & w.addresses}
 	for next := 0; next < len(waiting); next++ {
 		if next == maxFollowed {
-			return true, nil
+			return onward, nil
 		}
 		at := waiting[next]
 		if at-own.Start < own.End-own.Start {
-			return true, nil
+			return named, nil
 		}
 		more, known, err := w.leadsTo(ctx, at, f)
 		if err != nil || !known {
-			return true, err
+			return onward, err
 		}
 		for _, address := range more {
 			if !slices.Contains(waiting, address) {
@@ -103,7 +127,7 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSit
 			}
 		}
 	}
-	return false, nil
+	return otherwise, nil
 }
 
 // A verdict is what is known of a guessed frame.
@@ -112,13 +136,15 @@ type verdict uint8
 const (
 	refuted   verdict = iota // something known speaks against it
 	possible                 // nothing does
+	likely                   // its own caller is in code that nobody has
 	confirmed                // its own caller is a return address of a call that may have led to it
 )
 
 // judgeByCallers judges a guessed frame by the rows of its own code and of its
-// callers': the return addresses that call frame information finds must be such, of
-// calls that may have led to the frames. It ends where nothing is known.
-func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) {
+// callers': the return addresses that rows find must be such, of calls that may have
+// led to the frames. It ends where nothing is known; needsDescribed says that rows which are read
+// from the code count as nothing.
+func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bool) (verdict, error) {
 	v := possible
 	for range maxJudged {
 		if f.module == nil || !w.mayCheck() {
@@ -128,7 +154,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		switch {
 		case err == nil && source.Rules == nil && source.Outermost != "":
 			return confirmed, nil
-		case err != nil || source.Rules == nil || !source.By.IsDescribed() || source.IsSignalFrame() || source.IsEntered:
+		case err != nil || source.Rules == nil || needsDescribed && !source.By.IsDescribed() || source.IsSignalFrame() || source.IsEntered:
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source
@@ -141,8 +167,8 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame) (verdict, error) 
 		}
 		next, err := w.judgeCaller(ctx, f, caller)
 		if err != nil || next != confirmed {
-			if next == refuted {
-				v = refuted
+			if next == refuted || next > v {
+				v = next
 			}
 			return v, err
 		}
@@ -159,20 +185,23 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, er
 	if !w.isCode(caller.pc - 1) {
 		return refuted, nil
 	}
-	if caller.exact || caller.module == nil || !w.isReadable(caller.pc-1) {
+	switch {
+	case caller.exact:
 		return possible, nil
+	case !w.isReadable(caller.pc - 1):
+		return likely, nil
 	}
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {
 		return refuted, err
 	}
-	if !sites[0].IsAfterCall {
-		if w.isEnteredByReturn(caller) {
+	if !site.IsAfterCall {
+		if caller.module == nil || w.isEnteredByReturn(caller) {
 			return possible, nil
 		}
 		return refuted, nil
 	}
-	if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || !may {
+	if called, err := w.mayHaveCalled(ctx, caller.pc, site, f); err != nil || called == otherwise {
 		return refuted, err
 	}
 	return confirmed, nil

@@ -86,7 +86,7 @@ func (w *walker) fastRow(f *frame) *fastRow {
 func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	compiled := &row.Fast
 	columns := w.machine.Compiler.Columns()
-	if !row.IsCompiled || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
+	if !row.IsCompiled || row.By == code.ByRules || row.Outermost != "" || row.Switches != "" || row.IsEntered || row.IsInjected || compiled.SignalFrame {
 		return r, false
 	}
 	back := compiled.Rule(int(compiled.Return))
@@ -191,7 +191,7 @@ func (w *walker) nextFrame(f *frame) *frame {
 		w.frame(f.index + 1)
 	}
 	n := w.frames[f.index+1]
-	n.callee, n.exact, n.module, n.offset, n.lookup = f, false, nil, 0, 0
+	n.callee, n.exact, n.passed, n.module, n.offset, n.lookup = f, false, 0, nil, 0, 0
 	n.source, n.cfa, n.cfaSpace, n.hasCFA, n.compiled, n.settled, n.isPlain, n.same = nil, 0, locexpr.DefaultSpace, false, false, false, false, 0
 	n.callSite, n.memo, n.entering = n.callSite[:0], n.memo[:0], n.entering[:0]
 	if n.listed != nil || n.called != nil || n.place != nil || n.base != nil {

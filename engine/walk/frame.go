@@ -49,7 +49,8 @@ type frame struct {
 	exact  bool
 	found  code.FoundBy
 
-	restsOnGuess bool // a frame further in is a guess
+	restsOnGuess bool   // a frame further in is a guess
+	passed       uint16 // possible return addresses that the scan passed over that found the frame
 
 	module *code.Module
 	offset uint64 // pc as an address of module's object

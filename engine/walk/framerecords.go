@@ -190,8 +190,8 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	if f.module == nil || f.module.Code.IsLoose() {
 		return false, nil
 	}
-	sites, err := w.callSites(ctx, f.pc)
-	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(f.pc) {
+	site, err := w.callSite(ctx, f.pc)
+	if err != nil || !site.IsAfterCall && !w.isUnseenCode(f.pc) {
 		return false, err
 	}
 	source, err := w.row(ctx, f.module, f.offset, false)
@@ -208,8 +208,8 @@ func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, err
 	if w.isLooseCode(r.pc) {
 		return true, nil
 	}
-	sites, err := w.callSites(ctx, r.pc)
-	return err == nil && sites[0].IsAfterCall, err
+	site, err := w.callSite(ctx, r.pc)
+	return err == nil && site.IsAfterCall, err
 }
 
 // scannedRow is the row of a frame whose return address was found by scanning,

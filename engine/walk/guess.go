@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
@@ -140,12 +141,12 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	if w.isUnkept(caller.pc - 1) {
 		return caller, nil
 	}
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	if err != nil {
 		return nil, err
 	}
-	if sites[0].IsAfterCall {
-		if may, err := w.mayHaveCalled(ctx, caller.pc, sites[0], f); err != nil || may {
+	if site.IsAfterCall {
+		if called, err := w.mayHaveCalled(ctx, caller.pc, site, f); err != nil || called != otherwise {
 			return caller, err
 		}
 		return nil, nil
@@ -174,8 +175,8 @@ func (w *walker) isUnkept(address uint64) bool {
 }
 
 // byScan takes a word of the stack that is a return address of a call that may have
-// led to f: the first whose own caller is known to be one, else the first of whose
-// caller nothing is known.
+// led to f: the nearest that something speaks for, else the nearest possible one. The
+// frame says how many possible ones lie nearer.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	sp, err := w.stackFloor(f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
@@ -184,29 +185,161 @@ func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
 	if !w.process.bounds.mayScan() {
 		return nil, nil
 	}
-	pcs, places, read := w.stackWords(sp, scanBytes)
-	sites, err := w.callSites(ctx, pcs...)
-	if err != nil {
+	s := &scan{walker: w, f: f}
+	var read int
+	s.pcs, s.places, read = w.stackWords(sp, scanBytes)
+	if s.sites, err = w.callSites(ctx, s.pcs...); err != nil {
 		return nil, err
 	}
-	best, found := -1, refuted
-	for i := 0; i < len(sites) && found != confirmed; i++ {
-		if !sites[i].IsAfterCall {
-			continue
-		}
-		v, err := w.judgeScanned(ctx, f, pcs[i], places[i], sites[i])
-		if err != nil {
-			return nil, err
-		}
-		if v > found {
-			best, found = i, v
-		}
+	best, passed, err := s.best(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if best < 0 {
 		w.process.bounds.scannedInVain(read)
 		return nil, nil
 	}
-	return w.scanned(ctx, f, pcs[best], places[best])
+	caller, err := w.scanned(ctx, f, s.pcs[best], s.places[best])
+	if caller != nil {
+		caller.passed = uint16(min(passed, math.MaxUint16)) //nolint:gosec // bounded
+	}
+	return caller, err
+}
+
+// A scan is a search for the return address of a frame among the words of the stack
+// that are in code.
+type scan struct {
+	*walker
+	f           *frame
+	pcs, places []uint64
+	sites       []code.CallSite
+	possible    []int // words of whose callers nothing is known
+	reads       int   // how often code was read from where a call leads
+}
+
+// maxReads bounds how often a scan has code read.
+const maxReads = 32
+
+// best is the word that is taken; -1 for none. passed is how many nearer ones may be
+// return addresses too.
+func (s *scan) best(ctx context.Context) (best, passed int, err error) {
+	unseen := 0 // words before the first possible one that no call can be seen before
+	for i := range s.sites {
+		if !s.sites[i].IsAfterCall {
+			if s.isUnseenCode(s.pcs[i]) {
+				passed++
+				if len(s.possible) == 0 {
+					unseen++
+				}
+			}
+			continue
+		}
+		v, err := s.judge(ctx, i)
+		switch {
+		case err != nil:
+			return -1, 0, err
+		case v == confirmed:
+			return s.linked(ctx, i, passed)
+		case v == possible:
+			s.possible = append(s.possible, i)
+			passed++
+		}
+	}
+	if len(s.possible) > 0 {
+		return s.possible[0], unseen, nil
+	}
+	return -1, 0, nil
+}
+
+// maxLinked is how many possible words before a confirmed one are looked at again.
+const maxLinked = 16
+
+// linked is the first of the possible words before a confirmed one whose function a call
+// on the stack up to there names; else the confirmed one.
+func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
+	for n, i := range s.possible[:min(len(s.possible), maxLinked)] {
+		if s.sites[i].IsDirect {
+			continue // it named other code, of which the way to f is not known
+		}
+		caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
+		for k := i + 1; k <= last && err == nil; k++ {
+			if !s.sites[k].IsDirect || !s.sites[k].IsAfterCall {
+				continue
+			}
+			var called evidence
+			called, err = s.mayHaveCalled(ctx, s.pcs[k], s.sites[k], caller)
+			isCalled := called == named
+			if called == onward && err == nil {
+				isCalled, err = s.isReadBack(ctx, caller, k)
+			}
+			if isCalled {
+				s.f.forget()
+				return i, passed - len(s.possible) + n, err
+			}
+		}
+		s.f.forget()
+		if err != nil {
+			return -1, 0, err
+		}
+	}
+	return last, passed, nil
+}
+
+// judge says what is known of a word that follows a call: of that call, and of the
+// callers of its own frame. What names the function of f is confirmed by that, if
+// nothing speaks against it.
+func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
+	called, err := s.mayHaveCalled(ctx, s.pcs[i], s.sites[i], s.f)
+	if err != nil || called == otherwise {
+		return refuted, err
+	}
+	if called == onward {
+		if is, err := s.isReadBack(ctx, s.f, i); err != nil || is {
+			return confirmed, err
+		}
+	}
+	caller, err := s.scanned(ctx, s.f, s.pcs[i], s.places[i])
+	if err != nil {
+		return refuted, err
+	}
+	// Where the call may have led elsewhere, old frames that were read from code say nothing: a
+	// stack is full of them.
+	v, err := s.judgeByCallers(ctx, caller, called == onward)
+	switch {
+	case called == named && v != refuted, called == anywhere && v == likely:
+		v = confirmed
+	case v == likely:
+		v = possible
+	}
+	s.f.forget()
+	return v, err
+}
+
+// isReadBack says whether the function of f, which nothing bounds, begins where the call
+// before a word leads: read from there, it has its return address in that very word.
+func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
+	site := s.sites[i]
+	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
+		return false, nil
+	}
+	target := (s.pcs[i] + uint64(site.Target)) & s.addresses
+	at := s.segmentAt(target)
+	if at == nil || at.Module != f.module || !s.process.bounds.mayRead() {
+		return false, nil
+	}
+	s.reads++
+	rules, err := f.module.Code.RowFrom(ctx, at.ObjectAddress(target), f.lookup, f.exact)
+	if err != nil || rules == nil {
+		return false, err
+	}
+	defer f.forget()
+	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
+	if caller, err := s.recover(f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
+		return false, nil //nolint:nilerr // then it does not begin there
+	}
+	column, indexed := s.index(rules.ReturnAddress)
+	back, err := f.findSaved(rules.ReturnAddress, column, indexed)
+	return err == nil && back.kind == slotMemory && back.bits == s.places[i], nil
 }
 
 // scanned is the frame of a return address that a scan found at a place of the
@@ -220,19 +353,47 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 	return w.afterReturn(f, pc, cfa, row, cfi.Undefined), nil
 }
 
-// judgeScanned says what is known of a return address that a scan found: of the call
-// before it, and of the callers of its own frame.
-func (w *walker) judgeScanned(ctx context.Context, f *frame, pc, place uint64, site code.CallSite) (verdict, error) {
-	if may, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || !may {
-		return refuted, err
+// insteadOfRead is the caller of f where reading its code gave a return address that cannot
+// be one. Code that is entered by a jump, with a frame that was made elsewhere, reads like a
+// function too, and its return address is then any word: the caller is guessed, if one
+// can be. Else something was written over the return address of a function, which is shown;
+// of what runtimes make there are no bounds that say which of both it is.
+func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, Stopped) {
+	caller, stop := w.guess(ctx, f, errNoReturn)
+	if caller != nil || f.module == nil || f.module.Code.IsMade() {
+		return caller, stop
 	}
-	caller, err := w.scanned(ctx, f, pc, place)
+	f.source = source
+	caller, err := w.recover(f, source)
 	if err != nil {
-		return refuted, err
+		return nil, w.stopFor(err)
 	}
-	v, err := w.judgeByCallers(ctx, caller)
-	f.forget()
-	return v, err
+	return caller, Stopped{}
+}
+
+// errNoReturn says that what was read of code cannot be.
+var errNoReturn = errors.New("the return address that reading the code gives follows no call")
+
+// mayReturnTo says whether the PC of a frame that was found by reading code may be a return
+// address: it is in code. Of code that a runtime made it follows a call too, as far as anybody
+// can see, or is where a function begins that is returned to.
+func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
+	if f.exact {
+		return true, nil
+	}
+	if !w.isCode(f.pc - 1) {
+		return w.isCode(f.pc), nil
+	}
+	isMade := f.callee.module == nil || f.callee.module.Code.IsMade() || f.callee.module.Code.IsLoose()
+	if !isMade || f.module == nil || !w.isReadable(f.pc-1) {
+		return true, nil // functions of files may have been given other return addresses, as Go's on other stacks are
+	}
+	site, err := w.callSite(ctx, f.pc)
+	if err != nil || site.IsAfterCall || w.isEnteredByReturn(f) {
+		return true, err
+	}
+	source, err := w.rowAt(ctx, f, false)
+	return err == nil && (source.IsSignalFrame() || source.IsEntered), nil
 }
 
 // byEntry finds the caller of a function that has executed nothing, by the
@@ -243,11 +404,11 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 	if err != nil {
 		return nil, false
 	}
-	sites, err := w.callSites(ctx, pc)
-	if err != nil || !sites[0].IsAfterCall && !w.isUnseenCode(pc) {
+	site, err := w.callSite(ctx, pc)
+	if err != nil || !site.IsAfterCall && !w.isUnseenCode(pc) {
 		return nil, false
 	}
-	if may, err := w.mayHaveCalled(ctx, pc, sites[0], f); err != nil || !may {
+	if called, err := w.mayHaveCalled(ctx, pc, site, f); err != nil || called == otherwise {
 		return nil, false
 	}
 	f.source = w.machine.entrySource

@@ -159,6 +159,10 @@ type Frame struct {
 	// RestsOnGuess says that a frame further in is a guess: this one is right only
 	// if that one is.
 	RestsOnGuess bool
+	// PassedOver is how many words of the stack that may be return addresses lie nearer than
+	// the one that a scan took for this frame: there may be frames between it and the
+	// one further in.
+	PassedOver uint16
 	// SignalFrame says that the frame is a signal trampoline.
 	SignalFrame bool
 }

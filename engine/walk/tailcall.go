@@ -170,12 +170,12 @@ func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call)
 // calledAddress is what the call of a frame called: by its instruction where that names
 // it, else by its DW_AT_call_target, or by the callee if the object has one code of it.
 func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Call) (pc uint64, ok bool, err error) {
-	sites, err := w.callSites(ctx, caller.pc)
+	site, err := w.callSite(ctx, caller.pc)
 	switch {
-	case err != nil || !sites[0].IsAfterCall:
+	case err != nil || !site.IsAfterCall:
 		return 0, false, err
-	case sites[0].IsDirect:
-		return (caller.pc + uint64(sites[0].Target)) & w.addresses, true, nil
+	case site.IsDirect:
+		return (caller.pc + uint64(site.Target)) & w.addresses, true, nil
 	}
 	target, ok, err := call.Site.Target()
 	if err != nil {

@@ -297,6 +297,7 @@ func (w *walker) walkFrom(ctx context.Context, f *frame) {
 				return
 			}
 		}
+		w.continueAt(ctx, f)
 		w.add(f)
 		caller, stopped := w.step(ctx, f)
 		w.finish(f)
@@ -373,6 +374,18 @@ func (w *walker) place(f *frame) {
 	}
 }
 
+// continueAt makes a frame that is returned to at the start of what a runtime made one of
+// that code.
+func (w *walker) continueAt(ctx context.Context, f *frame) {
+	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsMade() {
+		return
+	}
+	if s := code.Continuation(ctx, w.segmentAt, f.pc); s != nil {
+		f.module, f.offset = s.Module, s.ObjectAddress(f.pc)
+		f.lookup = f.offset
+	}
+}
+
 // segmentAt finds a segment, first where the frame before was.
 func (w *walker) segmentAt(address uint64) *code.Segment {
 	if s := w.segment; s != nil && address >= s.Start && address < s.End {
@@ -388,7 +401,7 @@ func (w *walker) add(f *frame) {
 	if w.sampling {
 		return
 	}
-	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess})
+	w.stack.Frames = append(w.stack.Frames, Frame{PC: f.pc, Exact: f.exact, FoundBy: f.found, RestsOnGuess: f.restsOnGuess, PassedOver: f.passed})
 	if f.module != nil {
 		out := &w.stack.Frames[f.index]
 		out.Module, out.ModuleOffset = f.module.Module, f.module.Code.Offset(f.lookup)+f.offset-f.lookup
@@ -536,6 +549,11 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 		return nil, Stopped{StopOutermost, source.Switches}
 	}
 	caller, err := w.recover(f, source)
+	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
+		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
+			return instead, stop
+		}
+	}
 	if source.Outermost != "" {
 		return nil, Stopped{StopOutermost, source.Outermost}
 	}
@@ -554,6 +572,13 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	}
 	if caller == nil {
 		return nil, Stopped{StopOutermost, "the return address is undefined"}
+	}
+	if source.By == code.ByRules && caller.pc != 0 {
+		if may, err := w.mayReturnTo(ctx, caller); err != nil {
+			return nil, w.stopFor(err)
+		} else if !may {
+			return w.insteadOfRead(ctx, f, source)
+		}
 	}
 	if source.IsEntered && !w.isCode(caller.pc) {
 		// Whatever put the function there gave it no return address.

@@ -5,7 +5,6 @@ package riscv64
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
@@ -33,8 +32,9 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if row, ok := trampolineRow(r); ok {
 		return sdk.FrameRules{Rows: []cfi.Row{row}, Trampoline: true}
 	}
+	_, isPart := sdk.PartOf(r.Name)
 	switch {
-	case strings.HasSuffix(r.Name, ".cold"):
+	case isPart:
 		return sdk.FrameRules{Reason: "a part of a function, which is entered by a jump"}
 	case !r.Bounded:
 		return aheadRules(r)

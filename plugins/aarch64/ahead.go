@@ -89,7 +89,7 @@ type view struct {
 func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
 	from := at - min(at, maxAhead)
 	to := min(uint64(len(code)/instructionSize), at+maxAhead)
-	f := newFlow(code[from*instructionSize:to*instructionSize], true)
+	f := newFlow(codeflow.OnePiece(0, code[from*instructionSize:to*instructionSize]), true)
 	start := entryState()
 	if afterCall {
 		start.apply(&effect{kind: effectCall}, true)

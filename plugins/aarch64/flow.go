@@ -22,7 +22,8 @@ const maxCode = 1 << 18
 // forgotten when it contradicts what is known.
 type flow struct {
 	*codeflow.Flow[state]
-	code      []byte
+	pieces    *codeflow.Pieces
+	code      []byte   // of the pieces
 	effects   []effect // of the instructions, as far as they were read
 	isInitial bool     // memory at the start counts: its words are values
 	isGo      bool     // the function has a frame of Go's: it preserves no registers
@@ -47,9 +48,10 @@ type point = codeflow.Point[state]
 // maxSteps bounds the steps of a flow.
 const maxSteps = 8 << 20
 
-func newFlow(code []byte, isInitial bool) *flow {
+func newFlow(pieces *codeflow.Pieces, isInitial bool) *flow {
+	code := pieces.Code
 	n := len(code) / instructionSize
-	f := &flow{code: code, effects: make([]effect, n), isInitial: isInitial, allSteps: min(maxSteps, 1<<14+512*n)}
+	f := &flow{pieces: pieces, code: code, effects: make([]effect, n), isInitial: isInitial, allSteps: min(maxSteps, 1<<14+512*n)}
 	f.steps, f.walkSteps = f.allSteps, f.allSteps
 	f.Flow = codeflow.ByInstruction(f, &f.steps)
 	return f
@@ -75,8 +77,8 @@ func (f *flow) isInside(at uint64) bool { return at < uint64(len(f.effects)) }
 // target is the instruction that a direct branch goes to; ok is false for one outside the
 // code.
 func (f *flow) target(at uint64, e *effect) (target uint64, ok bool) {
-	target = at + uint64(int64(e.target)/instructionSize) //nolint:gosec // modular
-	return target, f.isInside(target)
+	target, ok = f.pieces.Target(at*instructionSize, uint64(int64(e.target))) //nolint:gosec // modular
+	return target / instructionSize, ok && f.isInside(target/instructionSize)
 }
 
 // run follows a function from its first instruction: what jumps reach, what lies behind

@@ -5,10 +5,12 @@ package aarch64
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // FrameRules finds the rows of functions by reading their code.
@@ -36,6 +38,9 @@ func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.Frame
 }
 
 func frameRules(r *sdk.CodeRange) sdk.FrameRules {
+	if len(r.Parts) > 0 {
+		return partRules(r)
+	}
 	end := r.Start + uint64(len(r.Code))
 	switch {
 	case r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)):
@@ -65,6 +70,32 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	return sdk.FrameRules{Reason: ahead}
 }
 
+// betweenPieces is what no way leads through: brk.
+var betweenPieces = []byte{0x00, 0x00, 0x20, 0xd4}
+
+// partRules reads a function with its parts from its first instruction.
+func partRules(r *sdk.CodeRange) sdk.FrameRules {
+	pieces := codeflow.OnePiece(r.Start, r.Code)
+	isAligned := (r.Start|uint64(len(r.Code)))%instructionSize == 0
+	for i := range r.Parts {
+		pieces.Add(r.Parts[i].Start, r.Parts[i].Code, betweenPieces)
+		isAligned = isAligned && (r.Parts[i].Start|uint64(len(r.Parts[i].Code)))%instructionSize == 0
+	}
+	start, code := r.Piece(r.PC)
+	if code == nil || !r.Bounded || !isAligned || len(pieces.Code) > maxCode || isLinkage(r.Name) || !isCalledAtStart(r.Name) {
+		return sdk.FrameRules{Reason: "the parts of a function are read with it from its start, and it has none that is known"}
+	}
+	rows, err := functionRows(pieces)
+	if err != nil {
+		return sdk.FrameRules{Reason: err.Error()}
+	}
+	rows = slices.DeleteFunc(rows, func(row cfi.Row) bool { return row.Start-start >= uint64(len(code)) })
+	if !hasRowAt(rows, r.PC) {
+		return sdk.FrameRules{Reason: "reading the function from its start does not lead to its part here"}
+	}
+	return sdk.FrameRules{Rows: rows}
+}
+
 // rowsFromStart reads a function whose bounds are known. Reason says why it has no row for
 // the PC; it is empty where the code does not begin as functions do.
 func rowsFromStart(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
@@ -78,7 +109,7 @@ func rowsFromStart(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	case len(r.Code) > maxCode:
 		return nil, fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
 	}
-	rows, err := functionRows(r.Start, r.Code)
+	rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code))
 	switch {
 	case err != nil:
 		return nil, err.Error()
@@ -93,7 +124,7 @@ func rowsFromStart(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 // enters in mid-frame, after the function; entries of the linkage table enter the
 // dynamic linker's resolvers with words of theirs on the stack.
 func isCalledAtStart(name string) bool {
-	return !strings.HasSuffix(name, ".cold") && !strings.Contains(name, ".cold.") &&
-		!strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
+	_, isPart := sdk.PartOf(name)
+	return !isPart && !strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
 		!strings.HasPrefix(name, "_dl_tlsdesc_")
 }

@@ -3,13 +3,16 @@
 package aarch64
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // functionRows reads a function, and returns the rows of every instruction whose frame
 // is certain.
-func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
+func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 	f := newFlow(code, false)
 	if err := f.run(); err != nil {
 		return nil, err
@@ -18,15 +21,17 @@ func functionRows(start uint64, code []byte) ([]cfi.Row, error) {
 	var list rowList
 	for p := range f.All() {
 		e := f.effect(p.At)
-		if e.kind == effectNone || contradicted[p.At] {
+		start, ok := code.Address(p.At * instructionSize)
+		if e.kind == effectNone || contradicted[p.At] || !ok {
 			continue
 		}
 		if row, ok := p.State.row(e.kind == effectCall); ok {
-			row.Start = start + p.At*instructionSize
+			row.Start = start
 			row.End = row.Start + instructionSize
 			list.add(&row)
 		}
 	}
+	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
 	return list.rows, nil
 }
 

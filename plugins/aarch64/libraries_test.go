@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // A cfiFile is the code of a file with its call frame information.
@@ -137,7 +138,7 @@ func compareFunctions(t *testing.T, f *cfiFile, isGo, onlyCalls bool) *compariso
 			c.parts += len(code) / instructionSize
 			continue
 		}
-		flow := newFlow(code, false)
+		flow := newFlow(codeflow.OnePiece(0, code), false)
 		isRead := flow.run() == nil
 		rows := frameRules(&sdk.CodeRange{PC: fde.Start, Start: fde.Start, Code: code, Bounded: true, Exact: true}).Rows
 		for n := range uint64(len(flow.effects)) {
@@ -179,7 +180,7 @@ func compareAhead(t *testing.T, f *cfiFile, step int) *comparison {
 		if isPart(t, fde) {
 			continue
 		}
-		flow := newFlow(f.body(fde), false)
+		flow := newFlow(codeflow.OnePiece(0, f.body(fde)), false)
 		if flow.run() != nil {
 			continue
 		}

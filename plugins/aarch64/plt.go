@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // A pattern is a word in which the bits of mask are those of value.
@@ -68,7 +69,7 @@ func stubRows(r *sdk.CodeRange) []cfi.Row {
 				continue
 			}
 			entry := code[first*instructionSize : (first+length)*instructionSize]
-			if rows, err := functionRows(start+first*instructionSize, entry); err == nil {
+			if rows, err := functionRows(codeflow.OnePiece(start+first*instructionSize, entry)); err == nil {
 				return rows
 			}
 		}

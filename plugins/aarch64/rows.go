@@ -96,7 +96,7 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 }
 
 // returnAddress is where the return address is: in the link register, on the stack, or in
-// another register that a call does not change.
+// another register, one that a call does not change before others.
 func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 	plain, signed := held(gprX30), value{kind: signedEntry}
 	if link := s.gpr[gprX30]; !atCall && (link == plain || link == signed) {
@@ -106,13 +106,23 @@ func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 		if rule, ok := s.saved(want); ok {
 			return rule, want == signed, true
 		}
-		for r := uint8(0); r < gprX29; r++ {
-			if s.gpr[r] == want && (!atCall || r >= 19) {
-				return cfi.Rule{Kind: cfi.Register, Register: uint64(r)}, want == signed, true
-			}
+		if r, ok := s.holder(want); ok {
+			return cfi.Rule{Kind: cfi.Register, Register: uint64(r)}, want == signed, true
 		}
 	}
 	return rule, false, false
+}
+
+// holder is a register other than the link register that holds a value, one that calls
+// preserve before others. LLVM keeps the return address in one of the others where it calls
+// code that it outlined, which leaves it alone.
+func (s *state) holder(want value) (register uint8, ok bool) {
+	for n := range uint8(gprX29) {
+		if r := (n + 19) % gprX29; s.gpr[r] == want {
+			return r, true
+		}
+	}
+	return 0, false
 }
 
 // knowsFrame is the bit of knows for the CFA and the return address.

@@ -5,6 +5,8 @@ package aarch64
 import (
 	"math"
 	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
 )
 
 // A value is what is known of a register or a word of the stack. Registers are those at
@@ -243,8 +245,11 @@ func (s *state) apply(e *effect, isInitial bool) {
 			s.gpr[gprX30] = held(gprX30)
 		}
 	case effectCall:
-		for r := range 19 {
-			s.gpr[r] = value{}
+		kept := s.onlyLink(isInitial)
+		for r := range uint8(19) {
+			if r != kept {
+				s.gpr[r] = value{}
+			}
 		}
 		s.gpr[gprX30] = value{}
 	}
@@ -259,6 +264,15 @@ func (s *state) apply(e *effect, isInitial bool) {
 	if !isInitial {
 		s.expire()
 	}
+}
+
+// onlyLink is the register that a call must leave alone since nothing else has the return
+// address; gprNone where there is none.
+func (s *state) onlyLink(isInitial bool) uint8 {
+	if rule, _, ok := s.returnAddress(true); !isInitial && ok && rule.Kind == cfi.Register && rule.Register < 19 {
+		return uint8(rule.Register)
+	}
+	return gprNone
 }
 
 // sum is what a register becomes by adding another.

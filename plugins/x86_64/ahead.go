@@ -118,7 +118,7 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 	for r := range start.gpr {
 		start.gpr[r] = entryValue(uint8(r))
 	}
-	f := newFlow(code, start, true)
+	f := newFlow(codeflow.OnePiece(0, code), start, true)
 	v, reason = f.nearestReturn(uint64(at))
 	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.hasDroppedArguments(code, at)) {
 		reason = "the call before does not return: what follows it has another frame"

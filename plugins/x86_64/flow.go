@@ -22,9 +22,10 @@ const maxCode = 1 << 18
 // does not return.
 type flow struct {
 	*codeflow.Flow[state]
-	code    []byte
-	initial bool  // the memory at the beginning counts: its words are values
-	start   state // at the beginning
+	pieces  *codeflow.Pieces
+	code    []byte // of the pieces
+	initial bool   // the memory at the beginning counts: its words are values
+	start   state  // at the beginning
 
 	effects []effect
 	index   codeflow.Table[int32] // of the effect at an offset, plus one; negative: none there
@@ -45,9 +46,10 @@ type arrival = codeflow.Arrival[state]
 // point is an instruction that was reached.
 type point = codeflow.Point[state]
 
-func newFlow(code []byte, start state, initial bool) *flow {
+func newFlow(pieces *codeflow.Pieces, start state, initial bool) *flow {
+	code := pieces.Code
 	f := &flow{
-		code: code, start: start, initial: initial,
+		pieces: pieces, code: code, start: start, initial: initial,
 		symbols: make(map[uint64]uint8), doubtful: make(map[uint64]bool),
 		steps: min(8<<20, 1<<14+128*len(code)),
 	}
@@ -213,8 +215,7 @@ func (f *flow) leaves(st *state, isReturn bool) {
 // target is the offset that a direct branch at an offset goes to; ok is false for
 // one outside the code.
 func (f *flow) target(at uint64, e *effect) (target uint64, ok bool) {
-	target = at + uint64(e.target)
-	return target, target < uint64(len(f.code))
+	return f.pieces.Target(at, uint64(e.target))
 }
 
 // symbol is the one that an instruction makes.

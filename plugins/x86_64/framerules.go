@@ -3,12 +3,15 @@
 package x86_64
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // FrameRules finds the rows of functions by reading their code.
@@ -38,6 +41,9 @@ func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.Frame
 }
 
 func frameRules(r *sdk.CodeRange) sdk.FrameRules {
+	if len(r.Parts) > 0 {
+		return partRules(r)
+	}
 	if r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)) {
 		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, len(r.Code), r.PC)}
 	}
@@ -75,7 +81,7 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if r.Bounded && !linkage && isCalledAtStart(r.Name) {
 		if len(r.Code) > maxCode {
 			reason = fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
-		} else if rows, err := functionRows(r.Start, r.Code, orderOf(kind)); err != nil {
+		} else if rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code), orderOf(kind)); err != nil {
 			reason = err.Error()
 		} else if hasRowAt(rows, r.PC) {
 			return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
@@ -93,6 +99,31 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	return sdk.FrameRules{Reason: ahead}
 }
 
+// betweenPieces is what no way leads through, longer than an instruction: int3.
+var betweenPieces = bytes.Repeat([]byte{0xCC}, 16)
+
+// partRules reads a function with its parts from its first instruction.
+func partRules(r *sdk.CodeRange) sdk.FrameRules {
+	pieces := codeflow.OnePiece(r.Start, r.Code)
+	for i := range r.Parts {
+		pieces.Add(r.Parts[i].Start, r.Parts[i].Code, betweenPieces)
+	}
+	start, code := r.Piece(r.PC)
+	kind, _ := functionKind(r.Name)
+	if code == nil || !r.Bounded || kind != sdk.OrdinaryFunction || len(pieces.Code) > maxCode || !isCalledAtStart(r.Name) {
+		return sdk.FrameRules{Reason: "the parts of a function are read with it from its start, and it has none that is known"}
+	}
+	rows, err := functionRows(pieces, orderOf(kind))
+	if err != nil {
+		return sdk.FrameRules{Reason: err.Error()}
+	}
+	rows = slices.DeleteFunc(rows, func(row cfi.Row) bool { return row.Start-start >= uint64(len(code)) })
+	if !hasRowAt(rows, r.PC) {
+		return sdk.FrameRules{Reason: "reading the function from its start does not lead to its part here"}
+	}
+	return sdk.FrameRules{Rows: rows}
+}
+
 // orderOf is the order of registers by which frames of a kind of function are
 // found.
 func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
@@ -107,8 +138,8 @@ func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
 // jump enters in mid-frame, after the function; the dynamic linker's resolvers
 // are entered from the linkage table, with two words more on the stack.
 func isCalledAtStart(name string) bool {
-	return !strings.HasSuffix(name, ".cold") && !strings.Contains(name, ".cold.") &&
-		!strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
+	_, isPart := sdk.PartOf(name)
+	return !isPart && !strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
 		!strings.HasPrefix(name, "_dl_tlsdesc_")
 }
 

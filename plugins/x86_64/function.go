@@ -3,6 +3,9 @@
 package x86_64
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -10,7 +13,7 @@ import (
 // functionRows reads a function whose first instruction is at the start of
 // code, and returns the rows of every instruction whose frame is certain. Frames
 // are found by the first register in order that has them.
-func functionRows(start uint64, code []byte, order *[gprCount]uint8) ([]cfi.Row, error) {
+func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, error) {
 	f := newFlow(code, entryState(), false)
 	if err := f.run(0); err != nil {
 		return nil, err
@@ -26,13 +29,19 @@ func functionRows(start uint64, code []byte, order *[gprCount]uint8) ([]cfi.Row,
 		if v.cfa.Kind == cfi.NoCFA {
 			continue
 		}
-		at, end := start+p.At, start+p.At+uint64(e.length)
-		if n := len(list.rows); n > 0 && list.rows[n-1].End > at {
+		at, ok := code.Address(p.At)
+		last, isWhole := code.Address(p.At + uint64(e.length) - 1)
+		if !ok || !isWhole {
+			continue // between two pieces
+		}
+		end := last + 1
+		if n := len(list.rows); n > 0 && list.rows[n-1].Start < at && list.rows[n-1].End > at {
 			// Two instructions that overlap: a jump goes over a prefix.
 			list.rows[n-1].End = at
 		}
 		list.add(at, end, v.cfa, v.rules)
 	}
+	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
 	return list.rows, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // switchRow is the row of a function that calls on another stack than it was called
@@ -23,7 +24,7 @@ import (
 // call a call in the goroutine (runtime.cgocallback) opens a frame on the goroutine's
 // stack, below a return address there, of the size that its own has.
 func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
-	rows, err := functionRows(r.Start, r.Code, &stackOrder)
+	rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code), &stackOrder)
 	if err != nil || isFoundByStack(rows, r.PC) {
 		return row, false
 	}

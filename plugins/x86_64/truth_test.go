@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // A knownRow is a row of CFI as readelf prints it.
@@ -155,7 +156,7 @@ func parseCFA(s string) (register int, offset int64, ok bool) {
 // compareFunction compares the states of a function with its CFI, instruction
 // by instruction.
 func (c *tally) compareFunction(f *knownFunction, code []byte) {
-	flow := newFlow(code, entryState(), false)
+	flow := newFlow(codeflow.OnePiece(0, code), entryState(), false)
 	if err := flow.run(0); err != nil {
 		c.report("%#x: %v", f.start, err)
 		return

@@ -4497,16 +4497,20 @@ func (x *RowGaps) GetReasons() *Blobs {
 }
 
 type FrameRulesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Object        uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
-	Pcs           []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
-	Starts        []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
-	Code          *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
-	Bounded       []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
-	Names         *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
-	Exact         []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
-	Exits         []bool                 `protobuf:"varint,9,rep,packed,name=exits,proto3" json:"exits,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Object  uint64                 `protobuf:"varint,2,opt,name=object,proto3" json:"object,omitempty"`
+	Pcs     []uint64               `protobuf:"varint,3,rep,packed,name=pcs,proto3" json:"pcs,omitempty"`
+	Starts  []uint64               `protobuf:"varint,4,rep,packed,name=starts,proto3" json:"starts,omitempty"`
+	Code    *Blobs                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	Bounded []bool                 `protobuf:"varint,6,rep,packed,name=bounded,proto3" json:"bounded,omitempty"`
+	Names   *Blobs                 `protobuf:"bytes,7,opt,name=names,proto3" json:"names,omitempty"`
+	Exact   []bool                 `protobuf:"varint,8,rep,packed,name=exact,proto3" json:"exact,omitempty"`
+	Exits   []bool                 `protobuf:"varint,9,rep,packed,name=exits,proto3" json:"exits,omitempty"`
+	// Code i has part_counts[i] of parts. Absent where none has any.
+	PartCounts    []uint32 `protobuf:"varint,10,rep,packed,name=part_counts,json=partCounts,proto3" json:"part_counts,omitempty"`
+	PartStarts    []uint64 `protobuf:"varint,11,rep,packed,name=part_starts,json=partStarts,proto3" json:"part_starts,omitempty"`
+	PartCode      *Blobs   `protobuf:"bytes,12,opt,name=part_code,json=partCode,proto3" json:"part_code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4600,6 +4604,27 @@ func (x *FrameRulesRequest) GetExact() []bool {
 func (x *FrameRulesRequest) GetExits() []bool {
 	if x != nil {
 		return x.Exits
+	}
+	return nil
+}
+
+func (x *FrameRulesRequest) GetPartCounts() []uint32 {
+	if x != nil {
+		return x.PartCounts
+	}
+	return nil
+}
+
+func (x *FrameRulesRequest) GetPartStarts() []uint64 {
+	if x != nil {
+		return x.PartStarts
+	}
+	return nil
+}
+
+func (x *FrameRulesRequest) GetPartCode() *Blobs {
+	if x != nil {
+		return x.PartCode
 	}
 	return nil
 }
@@ -6832,7 +6857,7 @@ const file_arch_proto_rawDesc = "" +
 	"\aRowGaps\x12\x16\n" +
 	"\x06starts\x18\x01 \x03(\x04R\x06starts\x12\x12\n" +
 	"\x04ends\x18\x02 \x03(\x04R\x04ends\x120\n" +
-	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\"\x8f\x02\n" +
+	"\areasons\x18\x03 \x01(\v2\x16.unwindd.arch.v2.BlobsR\areasons\"\x86\x03\n" +
 	"\x11FrameRulesRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\x04R\x06object\x12\x10\n" +
@@ -6842,7 +6867,13 @@ const file_arch_proto_rawDesc = "" +
 	"\abounded\x18\x06 \x03(\bR\abounded\x12,\n" +
 	"\x05names\x18\a \x01(\v2\x16.unwindd.arch.v2.BlobsR\x05names\x12\x14\n" +
 	"\x05exact\x18\b \x03(\bR\x05exact\x12\x14\n" +
-	"\x05exits\x18\t \x03(\bR\x05exits\"\xa3\x01\n" +
+	"\x05exits\x18\t \x03(\bR\x05exits\x12\x1f\n" +
+	"\vpart_counts\x18\n" +
+	" \x03(\rR\n" +
+	"partCounts\x12\x1f\n" +
+	"\vpart_starts\x18\v \x03(\x04R\n" +
+	"partStarts\x123\n" +
+	"\tpart_code\x18\f \x01(\v2\x16.unwindd.arch.v2.BlobsR\bpartCode\"\xa3\x01\n" +
 	"\tCodeExits\x12\x14\n" +
 	"\x05known\x18\x01 \x03(\bR\x05known\x12\x12\n" +
 	"\x04open\x18\x02 \x03(\bR\x04open\x12\x1f\n" +
@@ -7319,57 +7350,58 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 95: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
 	17,  // 96: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
 	17,  // 97: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	20,  // 98: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 99: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	58,  // 100: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	60,  // 101: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	18,  // 102: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 103: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 104: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	64,  // 105: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 106: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 108: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	65,  // 109: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 110: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	66,  // 111: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 112: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 113: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 114: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 115: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 116: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	73,  // 117: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	77,  // 118: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	79,  // 119: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	81,  // 120: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	76,  // 121: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	78,  // 122: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	80,  // 123: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	82,  // 124: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	18,  // 125: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	21,  // 126: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	75,  // 127: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	33,  // 128: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	45,  // 129: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	59,  // 130: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	62,  // 131: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	67,  // 132: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	69,  // 133: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	71,  // 134: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 135: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	74,  // 136: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	34,  // 137: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	49,  // 138: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	61,  // 139: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	63,  // 140: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	68,  // 141: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	70,  // 142: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	72,  // 143: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	135, // [135:144] is the sub-list for method output_type
-	126, // [126:135] is the sub-list for method input_type
-	126, // [126:126] is the sub-list for extension type_name
-	126, // [126:126] is the sub-list for extension extendee
-	0,   // [0:126] is the sub-list for field type_name
+	17,  // 98: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 99: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 100: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	58,  // 101: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	60,  // 102: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	18,  // 103: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 104: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 105: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	64,  // 106: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 108: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	65,  // 110: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	66,  // 112: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 113: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 114: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 115: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 116: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 117: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	73,  // 118: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	77,  // 119: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	79,  // 120: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	81,  // 121: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	76,  // 122: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	78,  // 123: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	80,  // 124: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	82,  // 125: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	18,  // 126: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	21,  // 127: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	75,  // 128: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	33,  // 129: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	45,  // 130: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	59,  // 131: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	62,  // 132: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	67,  // 133: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	69,  // 134: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	71,  // 135: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 136: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	74,  // 137: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	34,  // 138: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	49,  // 139: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	61,  // 140: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	63,  // 141: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	68,  // 142: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	70,  // 143: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	72,  // 144: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	136, // [136:145] is the sub-list for method output_type
+	127, // [127:136] is the sub-list for method input_type
+	127, // [127:127] is the sub-list for extension type_name
+	127, // [127:127] is the sub-list for extension extendee
+	0,   // [0:127] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }

@@ -22,11 +22,14 @@ const DefaultJoinWindow = 10 * time.Millisecond
 
 // A Profile asks for the profile of a recording. NewProfile gives the defaults.
 type Profile struct {
-	Format    string   // one of ProfileFormats; folded stacks are of the first event
-	Events    []string // none: all
-	MaxStack  int      // physical frames of a stack that are walked
-	NoSymbols bool     // neither functions nor lines are looked for
-	Annotate  []string // functions whose lines and instructions are written instead
+	Format   string   // one of ProfileFormats; folded stacks are of the first event
+	Events   []string // none: all
+	MaxStack int      // physical frames of a stack that are walked
+	// MarkGuesses has functions of guesses marked in pprof's form, folded stacks, and those of
+	// speedscope and Firefox.
+	MarkGuesses bool
+	NoSymbols   bool     // neither functions nor lines are looked for
+	Annotate    []string // functions whose lines and instructions are written instead
 	// Part is the part of the recording that is walked, and written for who joins it; nil:
 	// the profile of all is made.
 	Part *engine.ProfilePart `json:",omitempty"`
@@ -62,6 +65,9 @@ func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptio
 			return r.WriteAnnotationsJSON(w)
 		}
 		return r.WriteAnnotations(w, o)
+	}
+	if p.MarkGuesses {
+		r = r.MarkGuesses()
 	}
 	switch p.Format {
 	case "pprof":

@@ -47,7 +47,7 @@ func (s *Stack) Wire() *pb.StackOptions {
 
 // Wire are the options of a server that stand for the job, which is checked.
 func (p *Profile) Wire() *pb.ProfileOptions {
-	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate}
+	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate, MarkGuesses: p.MarkGuesses}
 	if p.MaxStack != engine.DefaultMaxFrames {
 		o.MaxStack = uint32(p.MaxStack) //nolint:gosec // likewise
 	}

@@ -1669,6 +1669,7 @@ type ProfileOptions struct {
 	MaxStack      uint32                 `protobuf:"varint,4,opt,name=max_stack,json=maxStack,proto3" json:"max_stack,omitempty"` // frames of a stack that are walked; 0: the default
 	NoSymbols     bool                   `protobuf:"varint,5,opt,name=no_symbols,json=noSymbols,proto3" json:"no_symbols,omitempty"`
 	Annotate      []string               `protobuf:"bytes,6,rep,name=annotate,proto3" json:"annotate,omitempty"` // write the lines and instructions of these functions instead
+	MarkGuesses   bool                   `protobuf:"varint,7,opt,name=mark_guesses,json=markGuesses,proto3" json:"mark_guesses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1743,6 +1744,13 @@ func (x *ProfileOptions) GetAnnotate() []string {
 		return x.Annotate
 	}
 	return nil
+}
+
+func (x *ProfileOptions) GetMarkGuesses() bool {
+	if x != nil {
+		return x.MarkGuesses
+	}
+	return false
 }
 
 type ProfileRequest struct {
@@ -3085,7 +3093,7 @@ const file_unwindd_proto_rawDesc = "" +
 	"FileAnswer\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\fR\x04name\"\xaa\x01\n" +
+	"\x04name\x18\x03 \x01(\fR\x04name\"\xcd\x01\n" +
 	"\x0eProfileOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x14\n" +
@@ -3093,7 +3101,8 @@ const file_unwindd_proto_rawDesc = "" +
 	"\tmax_stack\x18\x04 \x01(\rR\bmaxStack\x12\x1d\n" +
 	"\n" +
 	"no_symbols\x18\x05 \x01(\bR\tnoSymbols\x12\x1a\n" +
-	"\bannotate\x18\x06 \x03(\tR\bannotate\"f\n" +
+	"\bannotate\x18\x06 \x03(\tR\bannotate\x12!\n" +
+	"\fmark_guesses\x18\a \x01(\bR\vmarkGuesses\"f\n" +
 	"\x0eProfileRequest\x126\n" +
 	"\aoptions\x18\x01 \x01(\v2\x1a.unwindd.v1.ProfileOptionsH\x00R\aoptions\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
