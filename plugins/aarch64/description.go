@@ -34,6 +34,7 @@ func Description() *sdk.Description {
 		SignState:      raSignState,
 		TagBits:        8,
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: tpidrEL0, Variant: sdk.ThreadLocalVariantI, TCBAbove: 16},
+		SignalFrame:    signalFrame(),
 		CallDistance:   1,
 		MaxInstruction: instructionSize,
 		StackAlign:     8,

@@ -36,6 +36,7 @@ func Description() *sdk.Description {
 		StackAlign:     8,
 		CanonicalBits:  48,
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: fsBase, Variant: sdk.ThreadLocalVariantII},
+		SignalFrame:    signalFrame(),
 		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,

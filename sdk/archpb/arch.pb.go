@@ -1285,6 +1285,7 @@ type Description struct {
 	CanonicalBits      uint32       `protobuf:"varint,26,opt,name=canonical_bits,json=canonicalBits,proto3" json:"canonical_bits,omitempty"`
 	ThreadLocalStorage *ThreadLocal `protobuf:"bytes,27,opt,name=thread_local_storage,json=threadLocalStorage,proto3" json:"thread_local_storage,omitempty"` // absent: it is not known
 	TagBits            uint32       `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
+	SignalFrame        *SignalFrame `protobuf:"bytes,29,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1515,6 +1516,13 @@ func (x *Description) GetTagBits() uint32 {
 	return 0
 }
 
+func (x *Description) GetSignalFrame() *SignalFrame {
+	if x != nil {
+		return x.SignalFrame
+	}
+	return nil
+}
+
 type ThreadLocal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pointer       uint32                 `protobuf:"varint,1,opt,name=pointer,proto3" json:"pointer,omitempty"`
@@ -1583,6 +1591,142 @@ func (x *ThreadLocal) GetTcbAbove() uint32 {
 	return 0
 }
 
+type SignalFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Info          uint32                 `protobuf:"varint,1,opt,name=info,proto3" json:"info,omitempty"`
+	Address       uint32                 `protobuf:"varint,2,opt,name=address,proto3" json:"address,omitempty"`
+	Trap          uint32                 `protobuf:"varint,3,opt,name=trap,proto3" json:"trap,omitempty"`
+	TrapRecord    uint32                 `protobuf:"varint,4,opt,name=trap_record,json=trapRecord,proto3" json:"trap_record,omitempty"`
+	TrapShift     uint32                 `protobuf:"varint,5,opt,name=trap_shift,json=trapShift,proto3" json:"trap_shift,omitempty"`
+	Traps         []*Trap                `protobuf:"bytes,6,rep,name=traps,proto3" json:"traps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalFrame) Reset() {
+	*x = SignalFrame{}
+	mi := &file_arch_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalFrame) ProtoMessage() {}
+
+func (x *SignalFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalFrame.ProtoReflect.Descriptor instead.
+func (*SignalFrame) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SignalFrame) GetInfo() uint32 {
+	if x != nil {
+		return x.Info
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetAddress() uint32 {
+	if x != nil {
+		return x.Address
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrap() uint32 {
+	if x != nil {
+		return x.Trap
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrapRecord() uint32 {
+	if x != nil {
+		return x.TrapRecord
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrapShift() uint32 {
+	if x != nil {
+		return x.TrapShift
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTraps() []*Trap {
+	if x != nil {
+		return x.Traps
+	}
+	return nil
+}
+
+type Trap struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Signal        uint32                 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trap) Reset() {
+	*x = Trap{}
+	mi := &file_arch_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trap) ProtoMessage() {}
+
+func (x *Trap) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trap.ProtoReflect.Descriptor instead.
+func (*Trap) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Trap) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Trap) GetSignal() uint32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
 type Processor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1595,7 +1739,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1751,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[8]
+	mi := &file_arch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1764,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{8}
+	return file_arch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Processor) GetName() string {
@@ -1665,7 +1809,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1821,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1834,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -1751,7 +1895,7 @@ type RegisterRange struct {
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +1907,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +1920,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -1850,7 +1994,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2006,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2019,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -1939,7 +2083,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2095,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2108,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -2007,7 +2151,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2163,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2176,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -2073,7 +2217,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2229,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2242,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Dialect) GetName() string {
@@ -2126,7 +2270,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2282,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2295,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2187,7 +2331,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2199,7 +2343,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2212,7 +2356,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2256,7 +2400,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2412,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2425,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2342,7 +2486,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2498,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2511,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2436,7 +2580,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2592,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2605,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2489,7 +2633,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2645,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2658,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2553,7 +2697,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2709,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2722,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -2644,7 +2788,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2800,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2813,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -2742,7 +2886,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2898,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2911,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -2921,7 +3065,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3077,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3090,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -2982,7 +3126,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3138,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3151,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3055,7 +3199,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3211,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3224,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3162,7 +3306,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3318,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3331,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3264,7 +3408,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3420,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3433,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3372,7 +3516,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3528,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3541,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3427,7 +3571,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3583,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3596,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3501,7 +3645,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3657,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3670,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3563,7 +3707,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3575,7 +3719,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3588,7 +3732,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -3643,7 +3787,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3655,7 +3799,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,7 +3812,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -3703,7 +3847,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3859,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3872,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -3812,7 +3956,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +3968,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +3981,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -3872,7 +4016,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +4028,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +4041,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -3933,7 +4077,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3945,7 +4089,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3958,7 +4102,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -3999,7 +4143,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4011,7 +4155,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +4168,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4096,7 +4240,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4108,7 +4252,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4121,7 +4265,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4173,7 +4317,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4329,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4342,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4255,7 +4399,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4267,7 +4411,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4280,7 +4424,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4321,7 +4465,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4333,7 +4477,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4346,7 +4490,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4428,7 +4572,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4584,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4597,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4517,7 +4661,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4673,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4686,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -4625,7 +4769,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +4781,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +4794,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -4730,7 +4874,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4742,7 +4886,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4755,7 +4899,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -4860,7 +5004,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +5016,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +5029,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -4920,7 +5064,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4932,7 +5076,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4945,7 +5089,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -4985,7 +5129,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4997,7 +5141,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5010,7 +5154,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5090,7 +5234,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5102,7 +5246,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5115,7 +5259,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5195,7 +5339,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5207,7 +5351,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5220,7 +5364,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5240,7 +5384,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5252,7 +5396,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5265,7 +5409,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5292,7 +5436,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5304,7 +5448,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5317,7 +5461,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5346,7 +5490,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5502,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5515,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5420,7 +5564,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5432,7 +5576,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5445,7 +5589,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5539,7 +5683,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5551,7 +5695,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5564,7 +5708,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -5667,7 +5811,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5679,7 +5823,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5692,7 +5836,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -5784,7 +5928,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +5940,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +5953,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -5910,7 +6054,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5922,7 +6066,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5935,7 +6079,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -5969,7 +6113,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5981,7 +6125,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5994,7 +6138,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6051,7 +6195,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6063,7 +6207,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6076,7 +6220,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6110,7 +6254,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6122,7 +6266,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6135,7 +6279,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6161,7 +6305,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6173,7 +6317,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6186,7 +6330,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6206,7 +6350,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6218,7 +6362,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6231,7 +6375,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6259,7 +6403,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6271,7 +6415,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6284,7 +6428,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6345,7 +6489,8 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xda\t\n" +
+	"\x0fDescribeRequest\"\x9b\n" +
+	"\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6384,12 +6529,25 @@ const file_arch_proto_rawDesc = "" +
 	"sign_state\x18\x19 \x01(\rR\tsignState\x12%\n" +
 	"\x0ecanonical_bits\x18\x1a \x01(\rR\rcanonicalBits\x12N\n" +
 	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\x12\x19\n" +
-	"\btag_bits\x18\x1c \x01(\rR\atagBits\"\xa0\x01\n" +
+	"\btag_bits\x18\x1c \x01(\rR\atagBits\x12?\n" +
+	"\fsignal_frame\x18\x1d \x01(\v2\x1c.unwindd.arch.v2.SignalFrameR\vsignalFrame\"\xa0\x01\n" +
 	"\vThreadLocal\x12\x18\n" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
 	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
 	"\ttcb_below\x18\x03 \x01(\rR\btcbBelow\x12\x1b\n" +
-	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"j\n" +
+	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"\xbc\x01\n" +
+	"\vSignalFrame\x12\x12\n" +
+	"\x04info\x18\x01 \x01(\rR\x04info\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\rR\aaddress\x12\x12\n" +
+	"\x04trap\x18\x03 \x01(\rR\x04trap\x12\x1f\n" +
+	"\vtrap_record\x18\x04 \x01(\rR\n" +
+	"trapRecord\x12\x1d\n" +
+	"\n" +
+	"trap_shift\x18\x05 \x01(\rR\ttrapShift\x12+\n" +
+	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\"6\n" +
+	"\x04Trap\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\rR\x06signal\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
@@ -6923,7 +7081,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 14)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -6947,64 +7105,66 @@ var file_arch_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 19: unwindd.arch.v2.DescribeRequest
 	(*Description)(nil),           // 20: unwindd.arch.v2.Description
 	(*ThreadLocal)(nil),           // 21: unwindd.arch.v2.ThreadLocal
-	(*Processor)(nil),             // 22: unwindd.arch.v2.Processor
-	(*Recogniser)(nil),            // 23: unwindd.arch.v2.Recogniser
-	(*RegisterRange)(nil),         // 24: unwindd.arch.v2.RegisterRange
-	(*RegisterSet)(nil),           // 25: unwindd.arch.v2.RegisterSet
-	(*AddressSpace)(nil),          // 26: unwindd.arch.v2.AddressSpace
-	(*Relocation)(nil),            // 27: unwindd.arch.v2.Relocation
-	(*Dialect)(nil),               // 28: unwindd.arch.v2.Dialect
-	(*DialectOperation)(nil),      // 29: unwindd.arch.v2.DialectOperation
-	(*OpenTargetRequest)(nil),     // 30: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 31: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 32: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 33: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 34: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 35: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 36: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 37: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 38: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 39: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 40: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 41: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 42: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 43: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 44: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 45: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 46: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 47: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 48: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 49: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 50: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 51: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 52: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 53: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 54: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 55: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 56: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 57: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 58: unwindd.arch.v2.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 59: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 60: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 61: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 62: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 63: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 64: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 65: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 66: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 67: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 68: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 69: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 70: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 71: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 72: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 73: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 74: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 75: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 76: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 77: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 78: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 79: unwindd.arch.v2.SectionPart
+	(*SignalFrame)(nil),           // 22: unwindd.arch.v2.SignalFrame
+	(*Trap)(nil),                  // 23: unwindd.arch.v2.Trap
+	(*Processor)(nil),             // 24: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 25: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 26: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 27: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 28: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 29: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 30: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 31: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 32: unwindd.arch.v2.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 33: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 34: unwindd.arch.v2.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 35: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 36: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 37: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 38: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 39: unwindd.arch.v2.TargetThreads
+	(*SavedRegisters)(nil),        // 40: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 41: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 42: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 43: unwindd.arch.v2.Waves
+	(*OpenObjectRequest)(nil),     // 44: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 45: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 46: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 47: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 48: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 49: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 50: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 51: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 52: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 53: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 54: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 55: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 56: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 57: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 58: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 59: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 60: unwindd.arch.v2.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 61: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 62: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 63: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 64: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 65: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 66: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 67: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 68: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 69: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 70: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 71: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 72: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 73: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 74: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 75: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 76: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 77: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 78: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 79: unwindd.arch.v2.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 80: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 81: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7013,146 +7173,148 @@ var file_arch_proto_depIdxs = []int32{
 	15,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
 	17,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
 	17,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
-	23,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	25,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
 	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
-	24,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
-	25,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
-	26,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	26,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	27,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	28,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
 	17,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
 	18,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
-	27,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
-	28,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	29,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	30,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
 	15,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
-	22,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	24,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
 	18,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
 	21,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
-	8,   // 19: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
-	3,   // 20: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
-	4,   // 21: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
-	5,   // 22: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
-	6,   // 23: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
-	7,   // 24: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
-	29,  // 25: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
-	15,  // 26: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
-	15,  // 27: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	32,  // 28: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	37,  // 29: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	33,  // 30: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	34,  // 31: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	35,  // 32: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	15,  // 34: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	15,  // 35: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 36: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 37: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	15,  // 38: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 39: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 40: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 41: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 42: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	15,  // 43: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	15,  // 44: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	15,  // 45: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	15,  // 46: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	15,  // 47: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 48: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	16,  // 49: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	38,  // 50: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	39,  // 51: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	41,  // 52: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	40,  // 53: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	15,  // 54: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 55: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	15,  // 56: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 57: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	15,  // 58: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 59: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	15,  // 60: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 61: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	15,  // 62: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	15,  // 63: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	44,  // 64: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	45,  // 65: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	43,  // 66: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	15,  // 67: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 68: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	48,  // 69: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	47,  // 70: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	18,  // 71: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	49,  // 72: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	17,  // 73: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	50,  // 74: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	51,  // 75: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	52,  // 76: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	15,  // 79: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	15,  // 80: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	15,  // 81: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	15,  // 82: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	15,  // 83: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	9,   // 84: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	15,  // 85: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 86: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	10,  // 87: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	17,  // 88: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	15,  // 89: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	15,  // 90: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	15,  // 91: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	15,  // 92: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	15,  // 93: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	15,  // 94: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	18,  // 95: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	15,  // 96: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	55,  // 97: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	57,  // 98: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	16,  // 99: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	15,  // 100: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	15,  // 101: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	61,  // 102: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	15,  // 103: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	15,  // 104: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	15,  // 105: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	62,  // 106: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	15,  // 107: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	63,  // 108: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	11,  // 109: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	15,  // 110: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	12,  // 111: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	15,  // 112: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	13,  // 113: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	70,  // 114: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	74,  // 115: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	76,  // 116: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	78,  // 117: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	73,  // 118: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	75,  // 119: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	77,  // 120: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	79,  // 121: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	16,  // 122: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	19,  // 123: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	72,  // 124: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	30,  // 125: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	42,  // 126: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	56,  // 127: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	59,  // 128: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	64,  // 129: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	66,  // 130: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	68,  // 131: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	20,  // 132: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	71,  // 133: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	31,  // 134: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	46,  // 135: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	58,  // 136: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	60,  // 137: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	65,  // 138: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	67,  // 139: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	69,  // 140: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	132, // [132:141] is the sub-list for method output_type
-	123, // [123:132] is the sub-list for method input_type
-	123, // [123:123] is the sub-list for extension type_name
-	123, // [123:123] is the sub-list for extension extendee
-	0,   // [0:123] is the sub-list for field type_name
+	22,  // 19: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
+	8,   // 20: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	23,  // 21: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
+	3,   // 22: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	4,   // 23: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 24: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 25: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 26: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	31,  // 27: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	15,  // 28: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	15,  // 29: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	34,  // 30: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	39,  // 31: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	35,  // 32: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	37,  // 34: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	38,  // 35: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	15,  // 36: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	15,  // 37: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 38: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 39: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	15,  // 40: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 41: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 42: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 43: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 44: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	15,  // 45: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	15,  // 46: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	15,  // 47: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	15,  // 48: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	15,  // 49: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 50: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	16,  // 51: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	40,  // 52: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	41,  // 53: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	43,  // 54: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	42,  // 55: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	15,  // 56: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 57: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	15,  // 58: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 59: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	15,  // 60: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 61: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	15,  // 62: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 63: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	15,  // 64: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	15,  // 65: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	46,  // 66: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	47,  // 67: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	45,  // 68: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	15,  // 69: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 70: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	50,  // 71: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	49,  // 72: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	18,  // 73: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	51,  // 74: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	17,  // 75: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	52,  // 76: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	55,  // 79: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	15,  // 81: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	15,  // 82: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	15,  // 83: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	15,  // 84: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	15,  // 85: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	9,   // 86: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	15,  // 87: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 88: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	10,  // 89: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	17,  // 90: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	15,  // 91: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	15,  // 92: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	15,  // 93: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	15,  // 94: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	15,  // 95: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	15,  // 96: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	18,  // 97: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	15,  // 98: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	57,  // 99: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	59,  // 100: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	16,  // 101: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	15,  // 102: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	15,  // 103: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	63,  // 104: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	15,  // 105: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	15,  // 106: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	15,  // 107: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	64,  // 108: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	15,  // 109: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	65,  // 110: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	11,  // 111: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	15,  // 112: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	12,  // 113: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	15,  // 114: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	13,  // 115: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	72,  // 116: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	76,  // 117: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	78,  // 118: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	80,  // 119: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	75,  // 120: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	77,  // 121: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	79,  // 122: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	81,  // 123: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	16,  // 124: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	19,  // 125: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	74,  // 126: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	32,  // 127: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	44,  // 128: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	58,  // 129: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	61,  // 130: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	66,  // 131: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	68,  // 132: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	70,  // 133: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	20,  // 134: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	73,  // 135: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	33,  // 136: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	48,  // 137: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	60,  // 138: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	62,  // 139: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	67,  // 140: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	69,  // 141: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	71,  // 142: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	134, // [134:143] is the sub-list for method output_type
+	125, // [125:134] is the sub-list for method input_type
+	125, // [125:125] is the sub-list for extension type_name
+	125, // [125:125] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7160,23 +7322,23 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[17].OneofWrappers = []any{
+	file_arch_proto_msgTypes[19].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[32].OneofWrappers = []any{
+	file_arch_proto_msgTypes[34].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[50].OneofWrappers = []any{
+	file_arch_proto_msgTypes[52].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[57].OneofWrappers = []any{
+	file_arch_proto_msgTypes[59].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 	}
-	file_arch_proto_msgTypes[58].OneofWrappers = []any{
+	file_arch_proto_msgTypes[60].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -7188,7 +7350,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      14,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
