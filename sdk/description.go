@@ -110,8 +110,12 @@ type SignalFrame struct {
 	Traps []Trap
 }
 
-// A Trap is an exception of a processor, with the number of the signal that Linux makes of it.
-type Trap struct{ Number, Signal uint32 }
+// A Trap is an exception of a processor, with the number of the signal that Linux makes of
+// it. HasAddress says that the address in the signal frame is that of this exception.
+type Trap struct {
+	Number, Signal uint32
+	HasAddress     bool
+}
 
 // NoRegister stands for a register that an architecture does not have.
 const NoRegister = ^uint32(0)

@@ -68,7 +68,7 @@ func encodeDescription(d *Description) *pb.Description {
 	if s := d.SignalFrame; s != nil {
 		p.SignalFrame = &pb.SignalFrame{
 			Info: s.Info, Address: s.Address, Trap: s.Trap, TrapRecord: s.TrapRecord, TrapShift: s.TrapShift,
-			Traps: column(s.Traps, func(t *Trap) *pb.Trap { return &pb.Trap{Number: t.Number, Signal: t.Signal} }),
+			Traps: column(s.Traps, func(t *Trap) *pb.Trap { return &pb.Trap{Number: t.Number, Signal: t.Signal, HasAddress: t.HasAddress} }),
 		}
 	}
 	return p
@@ -141,7 +141,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	if s := p.GetSignalFrame(); s != nil {
 		description.SignalFrame = &SignalFrame{
 			Info: s.GetInfo(), Address: s.GetAddress(), Trap: s.GetTrap(), TrapRecord: s.GetTrapRecord(), TrapShift: s.GetTrapShift(),
-			Traps: column(s.GetTraps(), func(t **pb.Trap) Trap { return Trap{(*t).GetNumber(), (*t).GetSignal()} }),
+			Traps: column(s.GetTraps(), func(t **pb.Trap) Trap { return Trap{(*t).GetNumber(), (*t).GetSignal(), (*t).GetHasAddress()} }),
 		}
 	}
 	if s := p.GetThreadLocalStorage(); s != nil {

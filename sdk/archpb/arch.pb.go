@@ -1679,6 +1679,7 @@ type Trap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Signal        uint32                 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	HasAddress    bool                   `protobuf:"varint,3,opt,name=has_address,json=hasAddress,proto3" json:"has_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1725,6 +1726,13 @@ func (x *Trap) GetSignal() uint32 {
 		return x.Signal
 	}
 	return 0
+}
+
+func (x *Trap) GetHasAddress() bool {
+	if x != nil {
+		return x.HasAddress
+	}
+	return false
 }
 
 type Processor struct {
@@ -6544,10 +6552,12 @@ const file_arch_proto_rawDesc = "" +
 	"trapRecord\x12\x1d\n" +
 	"\n" +
 	"trap_shift\x18\x05 \x01(\rR\ttrapShift\x12+\n" +
-	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\"6\n" +
+	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\"W\n" +
 	"\x04Trap\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
-	"\x06signal\x18\x02 \x01(\rR\x06signal\"j\n" +
+	"\x06signal\x18\x02 \x01(\rR\x06signal\x12\x1f\n" +
+	"\vhas_address\x18\x03 \x01(\bR\n" +
+	"hasAddress\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
