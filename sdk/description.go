@@ -98,6 +98,8 @@ type SignalFrame struct {
 	// Info is where the siginfo_t is. The kernel leaves it out for a handler that did
 	// not ask for it (SA_SIGINFO).
 	Info uint32
+	// PC is where the PC of what was interrupted is; 0: it is not known.
+	PC uint32
 	// Address is where the word with the address of the thread's last fault is; 0: there
 	// is none.
 	Address uint32

@@ -354,7 +354,7 @@ func (d *Description) checkSignalFrame() error {
 	for _, offset := range []struct {
 		field string
 		value uint32
-	}{{"Info", s.Info}, {"Address", s.Address}, {"Trap", s.Trap}} {
+	}{{"Info", s.Info}, {"PC", s.PC}, {"Address", s.Address}, {"Trap", s.Trap}} {
 		if offset.value > maxSignalFrame {
 			return fmt.Errorf("SignalFrame.%s: %d, expected at most %d bytes", offset.field, offset.value, maxSignalFrame)
 		}

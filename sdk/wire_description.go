@@ -67,7 +67,7 @@ func encodeDescription(d *Description) *pb.Description {
 	}
 	if s := d.SignalFrame; s != nil {
 		p.SignalFrame = &pb.SignalFrame{
-			Info: s.Info, Address: s.Address, Trap: s.Trap, TrapRecord: s.TrapRecord, TrapShift: s.TrapShift,
+			Info: s.Info, Pc: s.PC, Address: s.Address, Trap: s.Trap, TrapRecord: s.TrapRecord, TrapShift: s.TrapShift,
 			Traps: column(s.Traps, func(t *Trap) *pb.Trap { return &pb.Trap{Number: t.Number, Signal: t.Signal, HasAddress: t.HasAddress} }),
 		}
 	}
@@ -140,7 +140,7 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	description.Entry = d.oneRow("entry", p.GetEntry())
 	if s := p.GetSignalFrame(); s != nil {
 		description.SignalFrame = &SignalFrame{
-			Info: s.GetInfo(), Address: s.GetAddress(), Trap: s.GetTrap(), TrapRecord: s.GetTrapRecord(), TrapShift: s.GetTrapShift(),
+			Info: s.GetInfo(), PC: s.GetPc(), Address: s.GetAddress(), Trap: s.GetTrap(), TrapRecord: s.GetTrapRecord(), TrapShift: s.GetTrapShift(),
 			Traps: column(s.GetTraps(), func(t **pb.Trap) Trap { return Trap{(*t).GetNumber(), (*t).GetSignal(), (*t).GetHasAddress()} }),
 		}
 	}

@@ -18,21 +18,22 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Of is one line that says what happened to a process, as the target was kept; "" where
-// nothing did, or nothing more than the signal's name is known.
-func Of(ctx context.Context, p *walk.Process) string {
+// Of is one line that says what happened to a process, as the target was kept, and the
+// crash that a handler caught before; "" where nothing happened, or nothing more than the
+// signal's name is known, and nil where no handler caught one.
+func Of(ctx context.Context, p *walk.Process) (text string, first *FirstCrash) {
 	thread := Thread(p)
 	if thread == nil {
-		return ""
+		return "", nil
 	}
 	c := newCrash(ctx, p, thread)
 	if text := c.kept.Fact; text != "" && !c.hasFiles() {
-		return text
+		return text, c.keptFirst()
 	}
 	if text := c.whole(); text != "" {
-		return oneLine(strings.ToValidUTF8(text, "\ufffd"))
+		return oneLine(strings.ToValidUTF8(text, "\ufffd")), c.first
 	}
-	return c.kept.Fact
+	return c.kept.Fact, c.keptFirst()
 }
 
 // oneLine joins the lines of a message.
@@ -66,9 +67,10 @@ func (c *crash) whole() string {
 	if x == nil {
 		return c.explanation()
 	}
-	text := c.behind(x).explanation()
+	first := c.behind(x, &x.info)
+	text := first.explanation()
 	if text == "" {
-		text = x.Name + c.behind(x).in()
+		text = x.Name + first.in()
 	}
 	if x.Handler != "" {
 		text += ", handled in " + x.Handler

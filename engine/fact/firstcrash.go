@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -13,21 +14,15 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A FirstCrash is the crash that a signal handler caught: what the thread did next is the
-// handler's, to the end of the process. The kernel left on the handler's stack why it called it.
+// A FirstCrash is the crash that a signal handler caught, with where it is in the stack. The
+// kernel left on the handler's stack why it called it.
 type FirstCrash struct {
-	Signal int    // its number
-	Name   string // as reports have it: "SIGSEGV / SEGV_MAPERR"
-	// Address is what was accessed, if HasAddress.
-	Address    uint64
-	HasAddress bool
-	Sender     *target.Sender // nil where no process sent the signal
-	// PC is the instruction that was interrupted, and Frame the index of its frame among
-	// the physical ones of the stack.
-	PC    uint64
-	Frame int
-	// Handler is the function that the kernel called, or its module and offset.
-	Handler string
+	target.FirstCrash
+	// Frame is the index of the frame that was interrupted among the physical ones of the
+	// stack, and Inside are the frames further in: the handler's. The index is 0 where the
+	// stack does not show it.
+	Frame  int
+	Inside []walk.Frame
 
 	info    target.SignalInfo
 	hasInfo bool // else the registers alone say what happened
@@ -40,6 +35,21 @@ func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash 
 		return nil
 	}
 	return newCrash(ctx, p, s.Thread).first
+}
+
+// keptFirst is the first crash as a snapshot has it, whose stack may not show it for want of files.
+func (c *crash) keptFirst() *FirstCrash {
+	if c.first != nil || c.kept.First == nil {
+		return c.first
+	}
+	x := &FirstCrash{FirstCrash: *c.kept.First}
+	for i := range c.stack.Frames {
+		if i > 0 && c.stack.Frames[i].PC == x.PC {
+			x.Frame, x.Inside = i, c.stack.Frames[:i]
+			break
+		}
+	}
+	return x
 }
 
 // caught are the signals whose handlers catch crashes.
@@ -70,48 +80,74 @@ func (c *crash) findFirst() (first *FirstCrash) {
 // caughtAt is the crash whose signal frame is one of the stack; nil where its signal is not
 // one of a crash.
 func (c *crash) caughtAt(i int) *FirstCrash {
-	a, ok := c.activation(i)
-	if !ok {
+	if i+1 >= len(c.frames) {
 		return nil
 	}
-	sp, err := a.Value(uint64(c.machine.SP))
+	sp, err := c.frames[i].Value(uint64(c.machine.SP))
 	if err != nil {
 		return nil
 	}
-	x := &FirstCrash{PC: c.stack.Frames[i+1].PC, Frame: i + 1, Handler: c.functionAt(i - 1)}
+	x := &FirstCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}
+	x.Thread, x.PC, x.Handler = c.thread.ID, c.stack.Frames[i+1].PC, c.functionAt(i-1)
 	trap, hasTrap := c.trapAt(sp)
-	if info, ok := c.signalInfo(sp); ok && c.agrees(&info, trap, hasTrap, sp) {
-		x.info, x.hasInfo = info, true
-	} else if info, ok = c.trapInfo(trap, hasTrap, sp); ok {
-		x.info = info
-		if !c.behind(x).isCause() {
-			return nil
+	info, ok := c.signalInfo(sp, hasTrap)
+	x.hasInfo = ok && c.agrees(&info, trap, hasTrap, sp)
+	if !x.hasInfo {
+		if info, ok = c.trapInfo(trap, hasTrap, sp); !ok || !c.behind(x, &info).isCause() {
+			if !c.isAbort(i + 1) {
+				return nil
+			}
+			info = target.SignalInfo{Signal: sigABRT, Sender: c.itself()}
 		}
 	}
-	name := target.SignalName(c.process.Info().Machine, x.info.Signal)
-	if !slices.Contains(caught, name) {
+	name := target.SignalName(c.process.Info().Machine, info.Signal)
+	if !slices.Contains(caught, name) || info.Sender != nil && isOfGo(&c.stack.Frames[i+1]) {
 		return nil
 	}
-	x.Signal, x.Name, x.Sender = x.info.Signal, target.SignalCrash(name, x.info.Code), x.info.Sender
-	x.Address, x.HasAddress = x.info.Address, x.info.HasAddress
+	x.info = info
+	x.Signal, x.Name, x.Sender = info.Signal, target.SignalCrash(name, info.Code), info.Sender
+	x.Address, x.HasAddress = info.Address, info.HasAddress
 	return x
 }
 
-// activation is the frame of the stack with an index, which can be asked for registers.
-func (c *crash) activation(i int) (walk.Activation, bool) {
-	for j := min(i, len(c.frames)-1); j >= 0; j-- {
-		if c.frames[j].Index() == c.frame+i {
-			return c.frames[j], true
+// isAbort says whether a frame is of what abort() calls to send SIGABRT.
+func (c *crash) isAbort(first int) bool {
+	for i := first; i < len(c.stack.Frames) && i < first+maxRaise; i++ {
+		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
+			return true
 		}
 	}
-	return walk.Activation{}, false
+	return false
 }
 
+// maxRaise is how many frames abort() has: those of raise and what that calls.
+const maxRaise = 5
+
+// itself is the process as the sender of a signal.
+func (c *crash) itself() *target.Sender {
+	s := &target.Sender{}
+	if f := c.process.Info().Facts; f != nil {
+		s.ID = int32(f.Process.ID) //nolint:gosec // as the target says
+		if f.Process.User != nil {
+			s.User = *f.Process.User
+		}
+	}
+	return s
+}
+
+// isOfGo says whether a frame is one of Go's runtime, which ends the process by a signal that
+// it handles itself.
+func isOfGo(f *walk.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
+
+// usedOfInfo is how many bytes of a siginfo_t the kernel has something in.
+const usedOfInfo = 48
+
 // signalInfo reads the siginfo_t of a signal frame.
-func (c *crash) signalInfo(sp uint64) (x target.SignalInfo, ok bool) {
+func (c *crash) signalInfo(sp uint64, hasTrap bool) (x target.SignalInfo, ok bool) {
 	b := make([]byte, target.SignalInfoSize)
 	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, sp+uint64(c.machine.SignalFrame.Info), b)
-	if n < len(b) {
+	// The kernel fills the rest with zeros. Emulators that say no exceptions do not.
+	if n < len(b) || hasTrap && slices.Max(b[usedOfInfo:]) > 0 {
 		return x, false
 	}
 	var order binary.ByteOrder = binary.LittleEndian
@@ -130,7 +166,7 @@ func (c *crash) agrees(x *target.SignalInfo, trap sdk.Trap, hasTrap bool, sp uin
 		return false
 	}
 	if x.Sender != nil {
-		return x.Sender.ID >= 0
+		return x.Sender.ID > 0
 	}
 	if !hasTrap || name == "SIGTRAP" || !slices.Contains(caught, name) {
 		return true
@@ -200,29 +236,25 @@ func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.Signa
 	return x, true
 }
 
-const sigFPE = 8
+// Signals that have the same number on every machine.
+const (
+	sigABRT = 6
+	sigFPE  = 8
+)
 
 // behind is the first crash as if it had ended the process.
-func (c *crash) behind(x *FirstCrash) *crash {
+func (c *crash) behind(x *FirstCrash, info *target.SignalInfo) *crash {
 	first := *c
-	first.first = nil
-	first.frame = x.Frame
-	first.signal = target.SignalName(c.process.Info().Machine, x.info.Signal)
-	first.address, first.hasAddress = x.info.Address, x.info.HasAddress
+	first.first, first.frame = nil, x.Frame
+	first.signal = target.SignalName(c.process.Info().Machine, info.Signal)
+	first.address, first.hasAddress = info.Address, info.HasAddress
 	first.kept = &target.Crash{
-		Code: x.info.Code, HasCode: x.hasInfo || x.info.Code != 0, Sender: x.info.Sender, SystemCall: x.info.SystemCall,
-		Name: target.SignalCrash(first.signal, x.info.Code),
+		Code: info.Code, HasCode: x.hasInfo || info.Code != 0, Sender: info.Sender,
+		Name: target.SignalCrash(first.signal, info.Code),
 	}
 	stack := *c.stack
 	stack.Frames = stack.Frames[x.Frame:]
-	first.stack = &stack
-	first.frames = nil
-	for i := range c.frames {
-		if c.frames[i].Index() >= x.Frame {
-			first.frames = c.frames[i:]
-			break
-		}
-	}
+	first.stack, first.frames = &stack, c.frames[min(x.Frame, len(c.frames)):]
 	first.setPC(x.PC, true)
 	return &first
 }
@@ -255,21 +287,55 @@ func (c *crash) isReached(address uint64) bool {
 
 // again explains a signal of a fault that the process sent to itself where it was not in a
 // system call: a handler raised it again while it was blocked, and returned. The PC is still
-// at the instruction that failed.
+// at the instruction that failed, and the signal frame is still there below the stack, unless
+// the handler had another one.
 func (c *crash) again() string {
 	if !c.isOwn() || c.kept.Code > 0 || c.signal == "SIGABRT" || !slices.Contains(caught, c.signal) || !c.hasPC || c.isBehindCall() {
 		return ""
 	}
-	first := *c
-	first.kept = &target.Crash{Name: c.signal}
-	first.hasAddress = false
-	if c.pc == 0 || !first.isCause() && first.execution() == "" {
+	x := &FirstCrash{FirstCrash: target.FirstCrash{PC: c.pc}}
+	info, ok := c.popped()
+	if x.hasInfo = ok; !ok {
+		info = target.SignalInfo{Signal: c.process.Info().Signal}
+	}
+	first := c.behind(x, &info)
+	if !ok && (c.pc == 0 || !first.isCause() && first.execution() == "") {
 		return ""
 	}
 	if text := first.explanation(); text != "" {
 		return text + ", raised again by the process"
 	}
 	return ""
+}
+
+// maxPopped is how far below the stack pointer a signal frame begins at most, of which the
+// state of the vector registers takes most.
+const maxPopped = 1 << 15
+
+// popped is the siginfo_t of the signal frame by which the kernel came back to the PC.
+func (c *crash) popped() (info target.SignalInfo, ok bool) {
+	if c.machine == nil || c.machine.SignalFrame == nil || c.machine.SignalFrame.PC == 0 {
+		return info, false
+	}
+	sp, ok := c.register(c.machine.SP)
+	if !ok {
+		return info, false
+	}
+	b := make([]byte, min(maxPopped, sp))
+	start, size := sp-uint64(len(b)), c.wordSize()
+	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, start, b)
+	for at := 0; at+size <= n; at += size {
+		if integer(b[at:at+size], c.order) != c.pc {
+			continue
+		}
+		frame := start + uint64(at) - uint64(c.machine.SignalFrame.PC)
+		trap, hasTrap := c.trapAt(frame)
+		info, ok = c.signalInfo(frame, hasTrap)
+		if ok && info.Signal == c.process.Info().Signal && info.Code > 0 && c.agrees(&info, trap, hasTrap, frame) {
+			return info, true
+		}
+	}
+	return info, false
 }
 
 // isFalse says whether the instruction at the PC cannot have accessed the address that a signal

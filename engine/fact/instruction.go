@@ -126,7 +126,7 @@ func (c *crash) sent() string {
 	if c.isOwn() {
 		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.by()
 	}
-	return fmt.Sprintf("%s was sent by process %d of user %d", c.signal, s.ID, s.User)
+	return c.signal + " was sent by " + s.String()
 }
 
 // sentByOther is sent of another process.

@@ -5,6 +5,7 @@ package fact
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
@@ -104,7 +105,7 @@ func nameAt(f *walk.Frame) string {
 func (c *crash) functionAt(i int) string {
 	f := &c.stack.Frames[i]
 	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].Function != "" {
-		return f.Symbols[n-1].Function
+		return strings.TrimPrefix(f.Symbols[n-1].Function, "__GI_")
 	}
 	return c.place(f)
 }
@@ -128,11 +129,11 @@ func (c *crash) caller(first int) string {
 		case isStart(next), name != "" && (f.Module != in || next == ""):
 			return name
 		case next != "":
-			// Of a library it is the function by which the program called it.
-			name, in = next, f.Module
-			if in == nil || !isLibC(in.Path) {
+			if name, in = next, f.Module; in == nil || !isLibC(in.Path) {
 				return name
 			}
+			// Of the C library it is the function by which the program called it.
+			name = c.functionAt(i)
 		}
 	}
 	return name
@@ -177,17 +178,22 @@ func isSystemHeader(file string) bool {
 	return isSystems && (strings.HasPrefix(rest, "include/") || strings.Contains(rest, "/include/")) && !strings.HasPrefix(rest, "local/") && !strings.HasPrefix(rest, "src/")
 }
 
-func isLibC(file string) bool {
-	name := path.Base(file)
-	for _, begin := range []string{"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2", "libm.so", "linux-vdso"} {
-		if strings.HasPrefix(name, begin) {
-			return true
-		}
-	}
-	return false
+// systems are the beginnings of the names of libraries of systems that only pass a failure
+// on: the C library and what belongs to it, and the parts of Windows by which programs raise
+// exceptions.
+var systems = []string{
+	"libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl", "ld-2", "libm.so", "linux-vdso",
+	"ntdll.", "kernel32.", "kernelbase.", "ucrtbase", "vcruntime", "msvcp", "msvcr",
 }
 
-func isLibCxx(file string) bool {
-	name := path.Base(file)
-	return strings.HasPrefix(name, "libstdc++.so") || strings.HasPrefix(name, "libc++")
+// runtimes are those of libraries that compilers' code needs, which pass exceptions on.
+var runtimes = []string{"libstdc++.so", "libc++", "libgcc_s", "libunwind.", "libsupc++"}
+
+func isLibC(file string) bool { return beginsWithOne(file, systems) }
+
+func isLibCxx(file string) bool { return beginsWithOne(file, runtimes) }
+
+func beginsWithOne(file string, list []string) bool {
+	name := strings.ToLower(object.LastPart(file))
+	return slices.ContainsFunc(list, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }

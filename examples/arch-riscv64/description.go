@@ -50,7 +50,7 @@ func describe() *sdk.Description {
 		FramePointer:   frameRecord(),
 		Entry:          entry(),
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: tp, Variant: sdk.ThreadLocalVariantI, TCBBelow: 16},
-		SignalFrame:    &sdk.SignalFrame{}, // it begins with the siginfo_t
+		SignalFrame:    &sdk.SignalFrame{PC: savedPC}, // it begins with the siginfo_t
 		CallDistance:   1,
 		MaxInstruction: 4,
 		StackAlign:     8,

@@ -34,7 +34,7 @@ func signalFrame() *sdk.SignalFrame {
 		class    = 26
 	)
 	return &sdk.SignalFrame{
-		Address: sigcontextRegisters - 8, Trap: 128 + 176 + 288, TrapRecord: esrMagic, TrapShift: class,
+		PC: sigcontextRegisters + 8*pc, Address: sigcontextRegisters - 8, Trap: 128 + 176 + 288, TrapRecord: esrMagic, TrapShift: class,
 		Traps: []sdk.Trap{
 			{Number: 0x00, Signal: sigill}, {Number: 0x0e, Signal: sigill}, {Number: 0x20, Signal: sigsegv, HasAddress: true},
 			{Number: 0x22, Signal: sigbus, HasAddress: true}, {Number: 0x24, Signal: sigsegv, HasAddress: true}, {Number: 0x26, Signal: sigbus}, {Number: 0x2c, Signal: sigfpe}, {Number: 0x30, Signal: sigtrap},

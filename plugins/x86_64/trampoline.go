@@ -47,7 +47,7 @@ var sigcontext = []struct {
 // makes of them. A page fault may be a SIGBUS too, as the siginfo says.
 func signalFrame() *sdk.SignalFrame {
 	const sigill, sigtrap, sigbus, sigfpe, sigsegv = 4, 5, 7, 8, 11
-	return &sdk.SignalFrame{Info: 304, Address: 40 + 176, Trap: 40 + 160, Traps: []sdk.Trap{
+	return &sdk.SignalFrame{Info: 304, PC: 40 + 128, Address: 40 + 176, Trap: 40 + 160, Traps: []sdk.Trap{
 		{Number: 0, Signal: sigfpe}, {Number: 1, Signal: sigtrap}, {Number: 3, Signal: sigtrap}, {Number: 4, Signal: sigsegv},
 		{Number: 5, Signal: sigsegv}, {Number: 6, Signal: sigill}, {Number: 11, Signal: sigbus}, {Number: 12, Signal: sigbus},
 		{Number: 13, Signal: sigsegv}, {Number: 14, Signal: sigsegv, HasAddress: true},

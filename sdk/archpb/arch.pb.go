@@ -1599,6 +1599,7 @@ type SignalFrame struct {
 	TrapRecord    uint32                 `protobuf:"varint,4,opt,name=trap_record,json=trapRecord,proto3" json:"trap_record,omitempty"`
 	TrapShift     uint32                 `protobuf:"varint,5,opt,name=trap_shift,json=trapShift,proto3" json:"trap_shift,omitempty"`
 	Traps         []*Trap                `protobuf:"bytes,6,rep,name=traps,proto3" json:"traps,omitempty"`
+	Pc            uint32                 `protobuf:"varint,7,opt,name=pc,proto3" json:"pc,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1673,6 +1674,13 @@ func (x *SignalFrame) GetTraps() []*Trap {
 		return x.Traps
 	}
 	return nil
+}
+
+func (x *SignalFrame) GetPc() uint32 {
+	if x != nil {
+		return x.Pc
+	}
+	return 0
 }
 
 type Trap struct {
@@ -6543,7 +6551,7 @@ const file_arch_proto_rawDesc = "" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
 	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
 	"\ttcb_below\x18\x03 \x01(\rR\btcbBelow\x12\x1b\n" +
-	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"\xbc\x01\n" +
+	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"\xcc\x01\n" +
 	"\vSignalFrame\x12\x12\n" +
 	"\x04info\x18\x01 \x01(\rR\x04info\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\rR\aaddress\x12\x12\n" +
@@ -6552,7 +6560,8 @@ const file_arch_proto_rawDesc = "" +
 	"trapRecord\x12\x1d\n" +
 	"\n" +
 	"trap_shift\x18\x05 \x01(\rR\ttrapShift\x12+\n" +
-	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\"W\n" +
+	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\x12\x0e\n" +
+	"\x02pc\x18\a \x01(\rR\x02pc\"W\n" +
 	"\x04Trap\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\rR\x06signal\x12\x1f\n" +
