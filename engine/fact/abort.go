@@ -19,7 +19,7 @@ func (c *crash) abort() string {
 			return "call of a pure virtual function" + c.by()
 		}
 	}
-	for _, explain := range []func(*crash) string{(*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
+	for _, explain := range []func(*crash) string{(*crash).sanitizer, (*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
 		if text := explain(c); text != "" {
 			return text
 		}

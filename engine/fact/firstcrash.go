@@ -67,10 +67,10 @@ func (c *crash) findFirst() (first *FirstCrash) {
 		}
 		x := c.caughtAt(i)
 		switch {
-		case x == nil:
-		case x.Sender == nil || target.SignalName(c.process.Info().Machine, x.Signal) == "SIGABRT":
+		case x == nil || x.Sender != nil && first != nil:
+		case x.Sender == nil || x.Signal == sigABRT:
 			return x
-		case first == nil:
+		default:
 			first = x
 		}
 	}

@@ -20,16 +20,13 @@ import (
 var libraries = []string{
 	"std::", "__gnu_cxx::", "__cxa_", "_Unwind_", "__gxx_", "core::", "alloc::", "rust_", "__rust", "<std::", "<core::", "<alloc::",
 	"runtime.", "__assert", "abort", "raise", "__libc_", "__stack_chk", "__fortify", "__chk_fail", "malloc_", "_int_", "operator ",
-	"__asan", "__hwasan", "__lsan", "__msan", "__tsan", "__ubsan", "__sanitizer", "__interceptor", "___interceptor",
+	"__interceptor", "___interceptor",
 }
 
-func isLibrary(name string) bool {
-	for _, l := range libraries {
-		if strings.HasPrefix(name, l) {
-			return true
-		}
-	}
-	return false
+func isLibrary(name string) bool { return beginsWith(name, libraries) || beginsWith(name, sanitizers) }
+
+func beginsWith(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
 // in names where the process failed: the innermost frame, and the program's own function
@@ -189,11 +186,6 @@ var systems = []string{
 // runtimes are those of libraries that compilers' code needs, which pass exceptions on.
 var runtimes = []string{"libstdc++.so", "libc++", "libgcc_s", "libunwind.", "libsupc++"}
 
-func isLibC(file string) bool { return beginsWithOne(file, systems) }
+func isLibC(file string) bool { return beginsWith(strings.ToLower(object.LastPart(file)), systems) }
 
-func isLibCxx(file string) bool { return beginsWithOne(file, runtimes) }
-
-func beginsWithOne(file string, list []string) bool {
-	name := strings.ToLower(object.LastPart(file))
-	return slices.ContainsFunc(list, func(begin string) bool { return strings.HasPrefix(name, begin) })
-}
+func isLibCxx(file string) bool { return beginsWith(strings.ToLower(object.LastPart(file)), runtimes) }
