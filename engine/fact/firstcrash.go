@@ -223,10 +223,14 @@ func (c *crash) record(at uint64, magic uint32) (uint64, bool) {
 // processor: that of the thread's last fault, which may have been another one.
 func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.SignalInfo, ok bool) {
 	if !hasTrap {
-		return x, false
+		// Where the record is left out the address may be that of a fault all the same.
+		trap = sdk.Trap{Signal: sigSEGV, HasAddress: c.machine.SignalFrame.TrapRecord != 0}
 	}
 	x.Signal = int(trap.Signal)
-	if trap.HasAddress {
+	switch {
+	case !hasTrap && !trap.HasAddress:
+		return x, false
+	case trap.HasAddress:
 		x.Address, x.HasAddress = c.word(sp + uint64(c.machine.SignalFrame.Address))
 		return x, x.HasAddress
 	}
@@ -240,6 +244,7 @@ func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.Signa
 const (
 	sigABRT = 6
 	sigFPE  = 8
+	sigSEGV = 11
 )
 
 // behind is the first crash as if it had ended the process.
