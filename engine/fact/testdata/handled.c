@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct item { int before[6]; int value; };
-static const char *end;
+static const char *volatile end;
 static siginfo_t *told;
 static volatile int zero;
 
@@ -36,7 +36,7 @@ static void finish(int s) {
   if (!strcmp(end, "kill")) kill(getpid(), s);
   if (!strcmp(end, "abort")) abort();
   if (!strcmp(end, "fail")) ((struct item *)0)->value = 1;
-  if (!strcmp(end, "nested")) { end = "abort"; divide(s, zero); }
+  if (!strcmp(end, "nested")) { end = "abort"; zero = divide(s, zero); }
   if (!strcmp(end, "return")) { raise(s); return; }
   sigset_t all;
   sigfillset(&all);
