@@ -147,7 +147,10 @@ func (c *collector) explain(ctx context.Context, t *Target, state target.Target)
 	}
 	// What cannot be read is left out of the line.
 	_ = object.Guard(func() error {
-		crash.Fact = fact.Of(ctx, process)
+		var first *fact.FirstCrash
+		if crash.Fact, first = fact.Of(ctx, process); first != nil {
+			crash.First = &first.FirstCrash
+		}
 		return nil
 	})
 	for _, m := range c.mappings {

@@ -69,15 +69,20 @@ func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 // Fact is one line that says what happened to the process; see fact.Of. What cannot be
 // read is left out of it.
 func (t *Target) Fact(ctx context.Context) string {
-	var text string
+	text, _ := t.Happened(ctx)
+	return text
+}
+
+// Happened is Fact, with the crash that a handler caught before the process ended.
+func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCrash) {
 	err := object.Guard(func() error {
-		text = fact.Of(ctx, t.Process)
+		text, first = fact.Of(ctx, t.Process)
 		return nil
 	})
 	if err != nil {
-		return ""
+		return "", nil
 	}
-	return text
+	return text, first
 }
 
 // Crashed is the thread that Fact is about; nil where none crashed.

@@ -64,6 +64,9 @@ type Description struct {
 	FloatFormats []FloatFormat
 	// ThreadLocal says where thread-local storage is; nil: it is not known.
 	ThreadLocal *ThreadLocal
+	// SignalFrame says where the kernel keeps why a signal handler was called; nil: it
+	// is not known.
+	SignalFrame *SignalFrame
 	Symbols     []string // names of functions that OpenObject wants to be told of, where an object has them
 	Relocations []Relocation
 	Dialects    []Dialect
@@ -126,6 +129,34 @@ const (
 	ThreadLocalVariantI ThreadLocalVariant = iota
 	ThreadLocalVariantII
 )
+
+// A SignalFrame says where Linux keeps what it tells a signal handler (struct rt_sigframe
+// of its architectures). Offsets are bytes from the stack pointer of the code that the
+// handler returns to.
+type SignalFrame struct {
+	// Info is where the siginfo_t is. The kernel leaves it out for a handler that did
+	// not ask for it (SA_SIGINFO).
+	Info uint32
+	// PC is where the PC of what was interrupted is; 0: it is not known.
+	PC uint32
+	// Address is where the word with the address of the thread's last fault is; 0: there
+	// is none.
+	Address uint32
+	// Trap is where the word is that says which exception of the processor the last one
+	// was, from bit TrapShift on; 0: there is none. With a TrapRecord it is where a list of
+	// records begins, each with a magic number and its size before it, both of 32 bits: the
+	// word is in the record with that number.
+	Trap, TrapRecord, TrapShift uint32
+	// Traps are the exceptions that become signals.
+	Traps []Trap
+}
+
+// A Trap is an exception of a processor, with the number of the signal that Linux makes of
+// it. HasAddress says that the address in the signal frame is that of this exception.
+type Trap struct {
+	Number, Signal uint32
+	HasAddress     bool
+}
 
 // NoRegister stands for a register that an architecture does not have.
 const NoRegister = ^uint32(0)

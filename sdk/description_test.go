@@ -50,6 +50,7 @@ func testDescription() *Description {
 		Relocations:  []Relocation{{Type: 0, Kind: RelocationNone}, {Type: 1, Size: 8, Kind: RelocationAbsolute}},
 		Dialects:     []Dialect{{Name: "vendor", Operations: []DialectOperation{{Opcode: 0xe1, Name: "DW_OP_LLVM_offset"}, {Opcode: 0xe9, User: 2, Name: "DW_OP_LLVM_bit_offset"}}}},
 		Processors:   []Processor{{Lanes: []uint32{4}}, {Name: "chip1", Lanes: []uint32{8, 4}, FlagsMask: 0xff, Flags: 0x12}},
+		SignalFrame:  &SignalFrame{Address: 304, Trap: 600, TrapRecord: 0x45535201, TrapShift: 26, Traps: []Trap{{Number: 36, Signal: 11}}},
 	}
 }
 
@@ -188,6 +189,9 @@ func TestDescriptionValidateNamesTheField(t *testing.T) {
 		"Relocations[1].Size":               func(d *Description) { d.Relocations[1].Size = 3 },
 		"Dialects[0].Name":                  func(d *Description) { d.Dialects[0].Name = "" },
 		"Dialects[1].Name":                  func(d *Description) { d.Dialects = append(d.Dialects, d.Dialects[0]) },
+		"SignalFrame.Trap: 65537":           func(d *Description) { d.SignalFrame.Trap = 1<<16 + 1 },
+		"SignalFrame.TrapShift: 64":         func(d *Description) { d.SignalFrame.TrapShift = 64 },
+		"SignalFrame.Traps: 1025":           func(d *Description) { d.SignalFrame.Traps = make([]Trap, MaxDescriptionList+1) },
 		"Dialects[0].Operations: dialect vendor: opcode 0xe1: no op":        func(d *Description) { d.Dialects[0].Operations[0].Name = "LLVM_offset" },
 		"Dialects[0].Name: \"dwarf5\"":                                      func(d *Description) { d.Dialects[0].Name = "dwarf5" },
 		"Dialects[0].Operations: dialect vendor: DW_OP_LLVM_offset: opcode": func(d *Description) { d.Dialects[0].Operations[0].Opcode = 3 },

@@ -24,6 +24,7 @@ func (d *Description) Validate() error {
 		(*Description).checkRules,
 		(*Description).checkThreadLocal,
 		(*Description).checkFloatFormats,
+		(*Description).checkSignalFrame,
 		(*Description).checkRelocations,
 		(*Description).checkDialects,
 		(*Description).checkProcessors,
@@ -369,6 +370,31 @@ func (d *Description) checkThreadLocal() error {
 		return fmt.Errorf("ThreadLocal.TCBBelow: %d and %d bytes of a thread control block, expected at most %d", s.TCBBelow, s.TCBAbove, maxTCB)
 	case s.Variant == ThreadLocalVariantII && (s.TCBBelow != 0 || s.TCBAbove != 0):
 		return fmt.Errorf("ThreadLocal.TCBBelow: %d and %d bytes of a thread control block, expected 0 in variant II", s.TCBBelow, s.TCBAbove)
+	}
+	return nil
+}
+
+// maxSignalFrame bounds the offsets of a SignalFrame.
+const maxSignalFrame = 1 << 16
+
+func (d *Description) checkSignalFrame() error {
+	s := d.SignalFrame
+	if s == nil {
+		return nil
+	}
+	for _, offset := range []struct {
+		field string
+		value uint32
+	}{{"Info", s.Info}, {"PC", s.PC}, {"Address", s.Address}, {"Trap", s.Trap}} {
+		if offset.value > maxSignalFrame {
+			return fmt.Errorf("SignalFrame.%s: %d, expected at most %d bytes", offset.field, offset.value, maxSignalFrame)
+		}
+	}
+	switch {
+	case s.TrapShift > 63:
+		return fmt.Errorf("SignalFrame.TrapShift: %d, expected at most 63", s.TrapShift)
+	case len(s.Traps) > MaxDescriptionList:
+		return fmt.Errorf("SignalFrame.Traps: %d, expected at most %d", len(s.Traps), MaxDescriptionList)
 	}
 	return nil
 }

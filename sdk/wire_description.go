@@ -70,6 +70,12 @@ func encodeDescription(d *Description) *pb.Description {
 			Pointer: s.Pointer, Variant: pb.ThreadLocalVariant(s.Variant), TcbBelow: s.TCBBelow, TcbAbove: s.TCBAbove,
 		}
 	}
+	if s := d.SignalFrame; s != nil {
+		p.SignalFrame = &pb.SignalFrame{
+			Info: s.Info, Pc: s.PC, Address: s.Address, Trap: s.Trap, TrapRecord: s.TrapRecord, TrapShift: s.TrapShift,
+			Traps: column(s.Traps, func(t *Trap) *pb.Trap { return &pb.Trap{Number: t.Number, Signal: t.Signal, HasAddress: t.HasAddress} }),
+		}
+	}
 	return p
 }
 
@@ -142,6 +148,12 @@ func decodeDescription(p *pb.Description) (*Description, error) {
 	d.wrap("default_rules", err)
 	description.FramePointer = d.oneRow("frame_pointer", p.GetFramePointer())
 	description.Entry = d.oneRow("entry", p.GetEntry())
+	if s := p.GetSignalFrame(); s != nil {
+		description.SignalFrame = &SignalFrame{
+			Info: s.GetInfo(), PC: s.GetPc(), Address: s.GetAddress(), Trap: s.GetTrap(), TrapRecord: s.GetTrapRecord(), TrapShift: s.GetTrapShift(),
+			Traps: column(s.GetTraps(), func(t **pb.Trap) Trap { return Trap{(*t).GetNumber(), (*t).GetSignal(), (*t).GetHasAddress()} }),
+		}
+	}
 	if s := p.GetThreadLocalStorage(); s != nil {
 		description.ThreadLocal = &ThreadLocal{
 			Pointer: s.GetPointer(), Variant: enum(&d, "thread_local_storage.variant", s.GetVariant(), ThreadLocalVariantII),

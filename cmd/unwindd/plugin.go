@@ -264,6 +264,9 @@ func (p descriptionPrinter) rules() {
 		variant := map[sdk.ThreadLocalVariant]string{sdk.ThreadLocalVariantI: "I", sdk.ThreadLocalVariantII: "II"}[s.Variant]
 		p.line("thread-local storage", "variant %s, thread pointer %s", variant, p.name(s.Pointer))
 	}
+	if s := p.SignalFrame; s != nil {
+		p.line("signal frame", "siginfo at %s+%d", p.name(p.SP), s.Info)
+	}
 }
 
 // registers prints a range of registers.

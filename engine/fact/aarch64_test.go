@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,17 +62,27 @@ var aarch64Crashes = []struct{ kind, want string }{
 	{"double_free", "heap corruption: free(): double free detected in tcache 2 in double_free"},
 	{"heap", "heap corruption: malloc(): corrupted top size in heap"},
 	{"fortified", "buffer overflow: *** buffer overflow detected ***: terminated in fortified"},
+	{"null/abort", "null pointer: reads 4 bytes at 0x18 through x0 (it->value) in member, handled in handler"},
+	{"null/-abort", "null pointer: reads 4 bytes at 0x18 through x0 (it->value) in member, handled in plain"},
+	{"undefined/abort", "trap that the compiler wrote: brk #0x3e8 in undefined, handled in handler"},
+	{"deep/abort", "stack overflow: deep calls itself at least N times; writes SIZE at ADDRESS through sp in deep, handled in handler"},
+	{"call_null/abort", "jump to null: the pointer to a function is null, called from call_null, handled in handler"},
+	{"abort/raise", "abort() was called in main, handled in handler"},
 	{"smash", "stack smashing: *** stack smashing detected ***: terminated in smash"},
 }
 
 // aarch64Core is the core that qemu writes of a program that fails, and its program.
 func aarch64Core(t *testing.T, kind string) (core, program string) {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("testdata", "crash.c"))
+	source := "crash.c"
+	if strings.Contains(kind, "/") {
+		source = "handled.c"
+	}
+	path, err := filepath.Abs(filepath.Join("testdata", source))
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := append([]string{"aarch64-linux-gnu-gcc"}, append(programs["crash.c"][1:], "-o", "program", "crash.c")...)
+	build := append([]string{"aarch64-linux-gnu-gcc"}, append(programs[source][1:], "-o", "program", source)...)
 	made := oracle.Build{Sources: []string{path}, Commands: [][]string{{"cp", path, "."}, build}}.Make(t)
 	program = filepath.Join(made, "program")
 	dir := t.TempDir()

@@ -3,8 +3,6 @@
 package fact
 
 import (
-	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -21,7 +19,7 @@ func (c *crash) abort() string {
 			return "call of a pure virtual function" + c.by()
 		}
 	}
-	for _, explain := range []func(*crash) string{(*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
+	for _, explain := range []func(*crash) string{(*crash).sanitizer, (*crash).goMessage, (*crash).rustPanic, (*crash).terminate, (*crash).glibcMessage} {
 		if text := explain(c); text != "" {
 			return text
 		}
@@ -35,75 +33,6 @@ func (c *crash) abort() string {
 		}
 	}
 	return c.sent()
-}
-
-// libraries are the beginnings of names of functions that only pass a failure on.
-var libraries = []string{
-	"std::", "__gnu_cxx::", "__cxa_", "_Unwind_", "__gxx_", "core::", "alloc::", "rust_", "__rust", "<std::", "<core::", "<alloc::",
-	"runtime.", "__assert", "abort", "raise", "__libc_", "__stack_chk", "__fortify", "__chk_fail", "malloc_", "_int_", "operator ",
-}
-
-func isLibrary(name string) bool {
-	for _, l := range libraries {
-		if strings.HasPrefix(name, l) {
-			return true
-		}
-	}
-	return false
-}
-
-// by names the innermost function of the program's own: one that is in another module
-// than the function that sent the signal, and no part of a run-time library.
-func (c *crash) by() string {
-	name, _ := c.culprit(0)
-	if name == "" {
-		return ""
-	}
-	return " in " + name
-}
-
-// culprit is the innermost function of the program's own from a frame on, with its
-// position; "" where there is none.
-func (c *crash) culprit(first int) (name, position string) {
-	for i := first; i < len(c.stack.Frames); i++ {
-		f := &c.stack.Frames[i]
-		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) {
-			continue
-		}
-		for j := range f.Symbols {
-			s := &f.Symbols[j]
-			if s.Function == "" || isLibrary(s.Function) || isSystemHeader(s.File) {
-				continue
-			}
-			if s.Line > 0 {
-				position = fmt.Sprintf("%s:%d", path.Base(s.File), s.Line)
-			}
-			return s.Function, position
-		}
-	}
-	return "", ""
-}
-
-// isSystemHeader says whether a file is one of the system's include files, which those of
-// a cross compiler are in a folder of their own: /usr/aarch64-linux-gnu/include.
-func isSystemHeader(file string) bool {
-	rest, isSystems := strings.CutPrefix(file, "/usr/")
-	return isSystems && (strings.HasPrefix(rest, "include/") || strings.Contains(rest, "/include/")) && !strings.HasPrefix(rest, "local/") && !strings.HasPrefix(rest, "src/")
-}
-
-func isLibC(file string) bool {
-	name := path.Base(file)
-	for _, begin := range []string{"libc.so", "libc-2", "libpthread", "ld-linux", "ld-2", "libm.so", "linux-vdso"} {
-		if strings.HasPrefix(name, begin) {
-			return true
-		}
-	}
-	return false
-}
-
-func isLibCxx(file string) bool {
-	name := path.Base(file)
-	return strings.HasPrefix(name, "libstdc++.so") || strings.HasPrefix(name, "libc++")
 }
 
 // glibcKinds say what messages of glibc are about, by how they begin. The first that
@@ -219,7 +148,7 @@ func (c *crash) goText(frame int, parameter string) string {
 // not known, or no text.
 func (c *crash) variable(frame int, name, member string) string {
 	for i := range c.frames {
-		if c.frames[i].Index() != frame {
+		if c.frames[i].Index() != c.frame+frame {
 			continue
 		}
 		for _, level := range c.frames[i].Locals(value.Limits{Depth: 4, Elements: maxText}) {

@@ -41,7 +41,7 @@ var throwing = map[string]bool{
 // terminate explains an abort by std::terminate.
 func (c *crash) terminate() string {
 	at := slices.IndexFunc(c.frames, func(a walk.Activation) bool {
-		return throwing[linkageName(&c.stack.Frames[a.Index()])]
+		return throwing[linkageName(&c.stack.Frames[a.Index()-c.frame])]
 	})
 	if at < 0 || at > maxNamed {
 		return ""

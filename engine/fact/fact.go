@@ -11,7 +11,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -19,21 +18,22 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Of is one line that says what happened to a process, as the target was kept; "" where
-// nothing did, or nothing more than the signal's name is known.
-func Of(ctx context.Context, p *walk.Process) string {
+// Of is one line that says what happened to a process, as the target was kept, and the
+// crash that a handler caught before; "" where nothing happened, or nothing more than the
+// signal's name is known, and nil where no handler caught one.
+func Of(ctx context.Context, p *walk.Process) (text string, first *FirstCrash) {
 	thread := Thread(p)
 	if thread == nil {
-		return ""
+		return "", nil
 	}
 	c := newCrash(ctx, p, thread)
 	if text := c.kept.Fact; text != "" && !c.hasFiles() {
-		return text
+		return text, c.keptFirst()
 	}
-	if text := c.explanation(); text != "" {
-		return oneLine(strings.ToValidUTF8(text, "\ufffd"))
+	if text := c.whole(); text != "" {
+		return oneLine(strings.ToValidUTF8(text, "\ufffd")), c.first
 	}
-	return c.kept.Fact
+	return c.kept.Fact, c.keptFirst()
 }
 
 // oneLine joins the lines of a message.
@@ -61,8 +61,31 @@ func (c *crash) hasFiles() bool {
 	return c.machine != nil
 }
 
+// whole is what happened: the first crash, where a handler caught it.
+func (c *crash) whole() string {
+	x := c.first
+	if x == nil {
+		return c.explanation()
+	}
+	first := c.behind(x, &x.info)
+	text := first.explanation()
+	if text == "" {
+		text = x.Name + first.in()
+	}
+	if x.Handler != "" {
+		text += ", handled in " + x.Handler
+	}
+	if c.sent() == "" && c.signal != "SIGABRT" && c.isCause() {
+		text += "; the handler failed itself: " + c.explanation()
+	}
+	return text
+}
+
 // explanation is what the state of the target says.
 func (c *crash) explanation() string {
+	if again := c.again(); again != "" {
+		return again
+	}
 	for _, explain := range c.explainers() {
 		if text := explain(c); text != "" {
 			return text
@@ -135,6 +158,8 @@ type crash struct {
 	order   sdk.ByteOrder
 	stack   *walk.Stack
 	frames  []walk.Activation
+	frame   int         // the index of the first of the stack's frames, 0 unless first was it
+	first   *FirstCrash // nil: no handler caught another crash before
 	pc      uint64
 	hasPC   bool
 	// instruction is the one at the PC, if isDecoded.
@@ -157,12 +182,20 @@ func newCrash(ctx context.Context, p *walk.Process, thread *target.Thread) *cras
 		c.pc, c.hasPC = thread.Registers.Uint64(m.Description.PC, c.order)
 	}
 	c.stack, c.frames = p.Activations(ctx, thread)
-	if c.hasPC {
+	c.setPC(c.pc, c.hasPC)
+	c.hasAddress = c.hasAddress && !c.isFalse(c.address)
+	c.first = c.findFirst()
+	return c
+}
+
+// setPC decodes the instruction at the PC.
+func (c *crash) setPC(pc uint64, hasPC bool) {
+	c.pc, c.hasPC, c.instruction, c.isDecoded = pc, hasPC, sdk.Instruction{}, false
+	if hasPC {
 		var err error
-		c.instruction, err = p.Instruction(ctx, thread, c.pc)
+		c.instruction, err = c.process.Instruction(c.ctx, c.thread, pc)
 		c.isDecoded = err == nil
 	}
-	return c
 }
 
 // isOwn says whether the process itself sent the signal. The kernel says so of limits
@@ -176,6 +209,14 @@ func (c *crash) isOwn() bool {
 func (c *crash) register(number uint32) (uint64, bool) {
 	if c.machine == nil || number == sdk.NoRegister {
 		return 0, false
+	}
+	if c.frame > 0 && len(c.frames) > 0 {
+		if v, err := c.frames[0].Value(uint64(number)); err == nil {
+			return v, true
+		}
+		if s := c.machine.ThreadLocal; s == nil || s.Pointer != number { // which is one of the thread
+			return 0, false
+		}
 	}
 	return c.thread.Registers.Uint64(number, c.order)
 }
@@ -297,34 +338,6 @@ func (c *crash) through(a *sdk.Access) string {
 		}
 	}
 	return text
-}
-
-// in names the function of the crash, and the program's own that called it where that
-// is one of a library.
-func (c *crash) in() string { return c.inFrom(0) }
-
-// maxNamed is how many frames are looked at for one that has a name.
-const maxNamed = 64
-
-// inFrom is in of the frames from one on.
-func (c *crash) inFrom(first int) string {
-	for i := first; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
-		f := &c.stack.Frames[i]
-		if len(f.Symbols) == 0 || f.Symbols[0].Function == "" {
-			continue
-		}
-		text := " in " + strings.TrimPrefix(f.Symbols[0].Function, "__GI_") // glibc's own calls of what it exports
-		if own, _ := c.culprit(i); own != "" && own != f.Symbols[0].Function {
-			text += ", called from " + own
-		}
-		return text
-	}
-	if first < len(c.stack.Frames) && c.stack.Frames[first].Module != nil {
-		if file := object.LastPart(c.stack.Frames[first].Module.Path); file != "" {
-			return " in " + file
-		}
-	}
-	return ""
 }
 
 // linkageName is the name of the physical function at a frame, as symbol tables have it.

@@ -21,9 +21,12 @@ import (
 var programs = map[string][]string{
 	"crash.c": {"gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fstack-protector-all",
 		"-D_FORTIFY_SOURCE=2", "-w", "-pthread"},
-	"crash.cc": {"g++", "-g", "-O0", "-w"},
-	"crash.rs": {"rustc", "--edition", "2021", "-g", "-C", "panic=abort", "-A", "warnings"},
-	"crash.go": {"go", "build"},
+	"handled.c":  {"gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-w"},
+	"stripped.c": {"gcc", "-O1", "-s", "-w"},
+	"asan.c":     {"gcc", "-g", "-O1", "-w", "-fsanitize=address"},
+	"crash.cc":   {"g++", "-g", "-O0", "-w"},
+	"crash.rs":   {"rustc", "--edition", "2021", "-g", "-C", "panic=abort", "-A", "warnings"},
+	"crash.go":   {"go", "build"},
 }
 
 // crashes are what each kind of crash must say. ADDRESS stands for a number of six digits
@@ -76,6 +79,35 @@ var crashes = []struct{ program, kind, want string }{
 	{"crash.c", "cpu_time", "the limit of CPU time is used up in cpu_time"},
 	{"crash.c", "file_size", "a file grew beyond the limit of its size in file_size"},
 
+	{"handled.c", "null/requeue", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler"},
+	{"handled.c", "null/raise", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler"},
+	{"handled.c", "null/kill", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler"},
+	{"handled.c", "null/abort", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler"},
+	{"handled.c", "null/-abort", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in plain"},
+	{"handled.c", "null/return", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, raised again by the process"},
+	{"handled.c", "null/-return", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, raised again by the process"},
+	{"handled.c", "null/fail", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler; the handler failed itself: null pointer: writes 4 bytes at 0x18 in finish"},
+	{"handled.c", "null/nested", "null pointer: reads 4 bytes at 0x18 through rdi (it->value) in member, handled in handler"},
+	{"handled.c", "divide/abort", "integer division by zero: idiv %esi in divide, handled in handler"},
+	{"handled.c", "divide/-abort", "integer division by zero: idiv %esi in divide, handled in plain"},
+	{"handled.c", "undefined/abort", "trap that the compiler wrote: ud2 in undefined, handled in handler"},
+	{"handled.c", "undefined/-raise", "trap that the compiler wrote: ud2 in undefined, handled in plain"},
+	{"handled.c", "wild/kill", "address that is not canonical: reads 4 bytes at 0xdead00000000beef in wild, handled in handler"},
+	{"handled.c", "wild/-kill", "address that is not canonical: reads 4 bytes at 0xdead00000000beef in wild, handled in plain"},
+	{"handled.c", "deep/abort", "stack overflow: deep calls itself at least N times; writes SIZE at ADDRESS through rsp in deep, handled in handler"},
+	{"handled.c", "call_null/abort", "jump to null: the pointer to a function is null, called from call_null, handled in handler"},
+	{"handled.c", "call_null/return", "jump to null: the pointer to a function is null, called from call_null, raised again by the process"},
+	{"handled.c", "cut/abort", "the file /tmp/cut.X (deleted) is shorter than its mapping, offset 0x2000 is behind its end: reads 1 byte at ADDRESS through rax (p) in cut, handled in handler"},
+	{"handled.c", "cut/return", "the file /tmp/cut.X (deleted) is shorter than its mapping, offset 0x2000 is behind its end: reads 1 byte at ADDRESS through rax (p) in cut, raised again by the process"},
+	{"handled.c", "abort/raise", "abort() was called in main, handled in handler"},
+	{"handled.c", "abort/-raise", "abort() was called in main, handled in plain"},
+	{"handled.c", "sent/abort", "the process sent SIGSEGV to itself in main, handled in handler"},
+
+	{"stripped.c", "read", "null pointer: reads 4 bytes at 0x0 in program+OFFSET, called from qsort_r"},
+	{"stripped.c", "abort", "abort() was called in program+OFFSET"},
+	{"asan.c", "freed", "AddressSanitizer: heap-use-after-free on address ADDRESS (READ of size 1) in use"},
+	{"asan.c", "null", "null pointer: reads 4 bytes at 0x0 through rdi (p) in reader, handled in __asan::AsanOnDeadlySignal(int, void*, void*)"},
+
 	{"crash.cc", "thrown", "C++ exception that nobody caught: std::runtime_error: no such file in thrown()"},
 	{"crash.cc", "thrown_own", "C++ exception that nobody caught: app::error in thrown_own()"},
 	{"crash.cc", "thrown_derived", "C++ exception that nobody caught: app::derived: of my own in thrown_derived()"},
@@ -94,7 +126,7 @@ var crashes = []struct{ program, kind, want string }{
 	{"crash.rs", "own", "Rust panic: the number is 3 in crash::own at crash.rs:6"},
 	{"crash.rs", "fixed", "Rust panic: a fixed text in crash::fixed at crash.rs:7"},
 	{"crash.rs", "equal", "Rust panic: assertion `left == right` failed: not equal; left: 1; right: 3 in crash::equal at crash.rs:10"},
-	{"crash.rs", "deep", "stack overflow: crash::deep calls itself at least N times; Rust's handler of the signal aborted in crash::deep"},
+	{"crash.rs", "deep", "stack overflow: crash::deep calls itself at least N times; writes 8 bytes at ADDRESS through rsp in crash::deep, handled in std::sys::pal::unix::stack_overflow::imp::signal_handler"},
 	{"crash.rs", "null", "null pointer: reads 4 bytes at 0x8 through rax in crash::null"},
 
 	{"crash.go", "text", "Go panic: a text of my own in main.main.func1"},
@@ -177,7 +209,7 @@ func crashCore(t *testing.T, source, kind string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", `ulimit -c unlimited -s 8192; exec "$0" "$@"`, filepath.Join(made, "program"), kind)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "MALLOC_ARENA_MAX=1", "GOTRACEBACK=crash", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "MALLOC_ARENA_MAX=1", "GOTRACEBACK=crash", "LC_ALL=C", "ASAN_OPTIONS=abort_on_error=1:disable_coredump=0")
 	out, err := cmd.CombinedOutput()
 	found, _ := filepath.Glob(filepath.Join(dir, "core*"))
 	if len(found) != 1 {
@@ -199,6 +231,8 @@ var placeholders = []struct {
 	{"process PROCESS", regexp.MustCompile(`process \d+`)},
 	{"user USER", regexp.MustCompile(`user \d+`)},
 	{"least N", regexp.MustCompile(`least \d+`)},
+	{"program+OFFSET", regexp.MustCompile(`program\+0x[0-9a-f]+`)},
+	{"from qsort_r", regexp.MustCompile(`from (__)?qsort(_r)?`)},
 	{"cut.X", regexp.MustCompile(`cut\.\w+`)},
 }
 

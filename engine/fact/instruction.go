@@ -20,7 +20,7 @@ var floatingCodes = map[int32]string{
 // tells.
 func (c *crash) arithmetic() string {
 	if text := floatingCodes[c.kept.Code]; text != "" {
-		return text + ": " + c.instruction.Text + c.in()
+		return withText(text, c.instruction.Text) + c.in()
 	}
 	if c.instruction.Kind != sdk.DivideInstruction {
 		return ""
@@ -88,19 +88,25 @@ func (c *crash) codeBytes() string {
 // trap explains a SIGTRAP. The PC is at a breakpoint that was executed, or, on x86,
 // behind it.
 func (c *crash) trap() string {
-	switch c.instruction.Kind {
-	case sdk.BreakpointInstruction:
-		return "breakpoint: " + c.instruction.Text + c.in()
-	case sdk.UndefinedInstruction:
+	switch text := c.breakpointText(); {
+	case text != "":
+		return "breakpoint: " + text + c.in()
+	case c.instruction.Kind == sdk.UndefinedInstruction:
 		return compilersTrap + c.instruction.Text + c.in()
 	}
-	if c.hasPC {
-		in, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
-		if err == nil && in.Kind == sdk.BreakpointInstruction && in.Size == 1 {
-			return "breakpoint: " + in.Text + c.in()
-		}
-	}
 	return "trap" + c.in()
+}
+
+// breakpointText is the breakpoint at the PC, or right before it; "" where there is none.
+func (c *crash) breakpointText() string {
+	if c.instruction.Kind == sdk.BreakpointInstruction || !c.hasPC {
+		return c.instruction.Text
+	}
+	in, err := c.process.Instruction(c.ctx, c.thread, c.pc-1)
+	if err == nil && in.Kind == sdk.BreakpointInstruction && in.Size == 1 {
+		return in.Text
+	}
+	return ""
 }
 
 // systemCall explains a SIGSYS.
@@ -120,7 +126,7 @@ func (c *crash) sent() string {
 	if c.isOwn() {
 		return fmt.Sprintf("the process sent %s to itself", c.signal) + c.by()
 	}
-	return fmt.Sprintf("%s was sent by process %d of user %d", c.signal, s.ID, s.User)
+	return c.signal + " was sent by " + s.String()
 }
 
 // sentByOther is sent of another process.

@@ -132,14 +132,31 @@ func (c *crash) userBits() uint32 {
 }
 
 // protection explains a SIGSEGV of which the kernel says no address: that of a general
-// protection fault (Intel SDM volume 3, 6.15, #GP). It is for an address that is not
-// canonical, for a vector that is not aligned, and for an instruction of the kernel's.
+// protection fault (Intel SDM volume 3, 6.15, #GP).
 func (c *crash) protection() string {
-	if c.instruction.Kind == sdk.PrivilegedInstruction {
-		return fmt.Sprintf("privileged instruction: %s", c.instruction.Text) + c.in()
-	}
 	if c.machine == nil {
 		return ""
+	}
+	if text := c.protectionOf(); text != "" {
+		return text
+	}
+	return withText("general protection fault", c.instruction.Text) + c.in()
+}
+
+// withText is what happened with the instruction that it happened at, where that is known.
+func withText(what, instruction string) string {
+	if instruction == "" {
+		return what
+	}
+	return what + ": " + instruction
+}
+
+// protectionOf says what a general protection fault is about: an address that is not
+// canonical, a vector that is not aligned, or an instruction of the kernel's; "" where the
+// instruction does not tell.
+func (c *crash) protectionOf() string {
+	if c.instruction.Kind == sdk.PrivilegedInstruction {
+		return fmt.Sprintf("privileged instruction: %s", c.instruction.Text) + c.in()
 	}
 	for i := range c.instruction.Accesses {
 		a := &c.instruction.Accesses[i]
@@ -167,7 +184,7 @@ func (c *crash) protection() string {
 			return fmt.Sprintf("jump to %#x, which is not canonical, through %s", to, c.registerName(r)) + c.in() + c.unlikely(to, nil)
 		}
 	}
-	return "general protection fault: " + c.instruction.Text + c.in()
+	return ""
 }
 
 // returnsTo is the return address that a return instruction takes.
@@ -339,14 +356,6 @@ func (c *crash) execution() string {
 		return fmt.Sprintf("jump to %#x, which is data", c.pc) + ofFile(at) + from
 	}
 	return fmt.Sprintf("jump to %#x, which is data", c.pc) + from
-}
-
-// calledFrom names the function that called what the PC is in.
-func (c *crash) calledFrom() string {
-	if from := c.inFrom(1); from != "" {
-		return ", called from" + from[len(" in"):]
-	}
-	return ""
 }
 
 // isAccess says whether the fault is known not to be of fetching the instruction.

@@ -93,10 +93,7 @@ func (c *crash) inPage() string {
 // floating explains an exception of floating-point arithmetic.
 func floating(what string) func(*crash) string {
 	return func(c *crash) string {
-		if c.instruction.Text != "" {
-			return what + ": " + c.instruction.Text + c.in()
-		}
-		return what + c.in()
+		return withText(what, c.instruction.Text) + c.in()
 	}
 }
 

@@ -26,7 +26,7 @@ func (c *crash) variableIn(register uint32) string {
 				continue
 			}
 			p := v.Place.Place(0)
-			isIn := p.Storage == locexpr.Register && p.Register == uint64(register) && p.BitOffset == 0
+			isIn := p.BitOffset == 0 && c.isPlaceOf(register, &p)
 			if a, isLoaded := loads[p.Address]; ok && p.Storage == locexpr.Memory && isLoaded && a == held {
 				isIn = true
 			}
@@ -40,6 +40,20 @@ func (c *crash) variableIn(register uint32) string {
 		return ""
 	}
 	return name
+}
+
+// isPlaceOf says whether a place is the register of the top frame: itself, or, behind a
+// handler, the memory in which the kernel saved it.
+func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
+	if p.Storage == locexpr.Register {
+		return p.Register == uint64(register)
+	}
+	l, err := c.frames[0].Location(uint64(register))
+	if err != nil || c.frame == 0 || l.NumPlaces() != 1 {
+		return false
+	}
+	saved := l.Place(0)
+	return saved.Storage == p.Storage && saved.Space == p.Space && saved.Address == p.Address && saved.BitOffset == 0
 }
 
 // hasParts says whether a variable is larger than a register: its first member may be in

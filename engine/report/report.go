@@ -37,14 +37,16 @@ const StackVersion = 1
 
 // Target is what was opened.
 type Target struct {
-	Kind         string   `json:"kind"`
-	Path         string   `json:"path,omitempty"`
-	Signal       int      `json:"signal"`
-	FaultAddress string   `json:"fault_address,omitempty"`
-	Crash        *Crash   `json:"crash,omitempty"`
-	Fact         string   `json:"fact,omitempty"`    // what happened, in one line; not of newHead
-	Process      *Process `json:"process,omitempty"` // nil where nothing is known of it
-	Problems     []string `json:"problems"`
+	Kind         string `json:"kind"`
+	Path         string `json:"path,omitempty"`
+	Signal       int    `json:"signal"`
+	FaultAddress string `json:"fault_address,omitempty"`
+	Crash        *Crash `json:"crash,omitempty"`
+	Fact         string `json:"fact,omitempty"` // what happened, in one line; not of newHead
+	// FirstCrash is the crash that a signal handler caught; not of newHead.
+	FirstCrash *FirstCrash `json:"first_crash,omitempty"`
+	Process    *Process    `json:"process,omitempty"` // nil where nothing is known of it
+	Problems   []string    `json:"problems"`
 	// Agents, Queues and Dispatches are the devices that executed threads, and what was
 	// under way on them; nil of a target without such.
 	Agents     []Agent    `json:"agents,omitempty"`
@@ -63,10 +65,22 @@ type Crash struct {
 	Sender *Sender `json:"sender,omitempty"`
 }
 
+// FirstCrash is the crash that a signal handler caught before the process ended.
+type FirstCrash struct {
+	Signal       int     `json:"signal"`
+	Name         string  `json:"name"` // as reports have it: "SIGSEGV / SEGV_MAPERR"
+	FaultAddress string  `json:"fault_address,omitempty"`
+	Sender       *Sender `json:"sender,omitempty"` // nil where no process sent the signal
+	Thread       string  `json:"thread"`           // its ID
+	PC           string  `json:"pc"`
+	Frame        int     `json:"frame,omitempty"`   // the index of the frame that was interrupted
+	Handler      string  `json:"handler,omitempty"` // the function that the kernel called
+}
+
 // Sender is a process that sent a signal. PID is 0 of one in another PID namespace.
 type Sender struct {
-	PID  int32  `json:"pid,omitempty"`
-	User uint32 `json:"uid"`
+	PID  int32   `json:"pid,omitempty"`
+	User *uint32 `json:"uid,omitempty"` // nil where it is not known
 }
 
 // Process is what the target says of its process. What it does not say is zero.

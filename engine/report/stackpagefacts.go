@@ -76,11 +76,7 @@ func sender(c *target.Crash) string {
 	if c == nil || c.Sender == nil {
 		return ""
 	}
-	user := " of user " + strconv.FormatUint(uint64(c.Sender.User), 10)
-	if c.Sender.ID == 0 {
-		return "a process of another PID namespace," + user
-	}
-	return "process " + strconv.FormatInt(int64(c.Sender.ID), 10) + user
+	return c.Sender.String()
 }
 
 // limit is one of the limits of a resource.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/fact"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -25,6 +26,8 @@ type Stacks struct {
 
 	// Fact is one line that says what happened to the process; "" where nobody knows.
 	Fact string
+	// FirstCrash is the crash that a signal handler caught before; nil: there was none.
+	FirstCrash *fact.FirstCrash
 	// Signature is by what the crash of a thread is grouped, in JSON; nil, and what it
 	// returns, where nothing says that.
 	Signature func(*target.Thread) *engine.Signature
@@ -48,7 +51,7 @@ func NewStacks(t *engine.Target, each iter.Seq[*engine.Stack]) *Stacks {
 	s := &Stacks{each: each, space: t.SpaceName, hasLocals: t.HasLocals()}
 	s.head = func(d headDetail) Head {
 		h := newHead(t, d)
-		h.Target.Fact = s.Fact
+		h.Target.Fact, h.Target.FirstCrash = s.Fact, newFirstCrash(s.FirstCrash)
 		return h
 	}
 	if t.HasSource() {
@@ -104,10 +107,30 @@ func newCrash(c *target.Crash) *Crash {
 	if c.HasAddress {
 		out.Address = address(c.Address)
 	}
-	if c.Sender != nil {
-		out.Sender = &Sender{PID: c.Sender.ID, User: c.Sender.User}
-	}
+	out.Sender = newSender(c.Sender)
 	return out
+}
+
+func newFirstCrash(x *fact.FirstCrash) *FirstCrash {
+	if x == nil {
+		return nil
+	}
+	out := &FirstCrash{Signal: x.Signal, Name: x.Name, PC: address(x.PC), Thread: x.Thread, Frame: countLines(x.Inside), Handler: x.Handler}
+	if x.HasAddress {
+		out.FaultAddress = address(x.Address)
+	}
+	out.Sender = newSender(x.Sender)
+	return out
+}
+
+func newSender(s *target.Sender) *Sender {
+	switch {
+	case s == nil:
+		return nil
+	case s.NoUser:
+		return &Sender{PID: s.ID}
+	}
+	return &Sender{PID: s.ID, User: &s.User}
 }
 
 // newProcess is what is known of a process; nil where that is nothing.

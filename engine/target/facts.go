@@ -2,7 +2,10 @@
 
 package target
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Facts are what a target says beside the state of its threads: of the process, of
 // the machine, and of how it ended. What it does not say is zero. They are shared:
@@ -108,6 +111,23 @@ type Crash struct {
 	// Fact is the line that says what happened, of a snapshot: as it was where that was
 	// taken; "" of other targets.
 	Fact string
+	// First is the crash that a signal handler caught before, of a snapshot, likewise; nil
+	// of other targets, and where there was none.
+	First *FirstCrash
+}
+
+// A FirstCrash is the crash that a signal handler caught: what the thread did next is the
+// handler's, to the end of the process.
+type FirstCrash struct {
+	Signal int    // its number
+	Name   string // as reports have it: "SIGSEGV / SEGV_MAPERR"
+	// Address is what was accessed, if HasAddress.
+	Address    uint64
+	HasAddress bool
+	Sender     *Sender // nil where no process sent the signal
+	Thread     string  // its ID
+	PC         uint64  // of what was interrupted
+	Handler    string  // the function that the kernel called, or its module and offset
 }
 
 // How memory was accessed, in a Crash.
@@ -119,8 +139,21 @@ const (
 
 // A Sender is a process that sent a signal.
 type Sender struct {
-	ID   int32  // 0 of one in another PID namespace
-	User uint32 // the real user ID
+	ID     int32  // 0 of one in another PID namespace
+	User   uint32 // the real user ID
+	NoUser bool   // the user is not known
+}
+
+// String is the sender in words.
+func (s *Sender) String() string {
+	text := fmt.Sprintf("process %d", s.ID)
+	if s.ID == 0 {
+		text = "a process of another PID namespace"
+	}
+	if s.NoUser {
+		return text
+	}
+	return text + fmt.Sprintf(" of user %d", s.User)
 }
 
 // A SystemCall is a system call by its number, which depends on the architecture.

@@ -51,6 +51,7 @@ func describe() *sdk.Description {
 		Entry:          entry(),
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: tp, Variant: sdk.ThreadLocalVariantI, TCBBelow: 16},
 		FloatFormats:   []sdk.FloatFormat{{Bits: 128, Format: locexpr.FloatBinary128}},
+		SignalFrame:    &sdk.SignalFrame{PC: savedPC}, // it begins with the siginfo_t
 		CallDistance:   1,
 		MaxInstruction: 4,
 		StackAlign:     8,

@@ -36,6 +36,7 @@ func Description() *sdk.Description {
 		EntryPushed:    16, // PLT[0] pushes x16 and x30 before _dl_runtime_resolve is entered
 		FloatFormats:   []sdk.FloatFormat{{Bits: 128, Format: locexpr.FloatBinary128}},
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: tpidrEL0, Variant: sdk.ThreadLocalVariantI, TCBAbove: 16},
+		SignalFrame:    signalFrame(),
 		CallDistance:   1,
 		MaxInstruction: instructionSize,
 		StackAlign:     8,

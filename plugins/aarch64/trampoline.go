@@ -22,6 +22,27 @@ const trampoline = "\x68\x11\x80\xd2\x01\x00\x00\xd4"
 // x30, sp, pc and pstate follow.
 const sigcontextRegisters = 128 + 176 + 8
 
+// signalFrame says where the kernel keeps why it called a handler. Behind pstate come records
+// from the next multiple of 16 bytes on, of which esr_context has ESR_EL1; its upper bits are
+// the class of the exception (Arm Architecture Reference Manual for A-profile, D24.2.40), of
+// which arch/arm64/kernel/entry-common.c makes signals.
+func signalFrame() *sdk.SignalFrame {
+	const (
+		sigill, sigtrap, sigbus, sigfpe, sigsegv = 4, 5, 7, 8, 11
+
+		esrMagic = 0x45535201
+		class    = 26
+	)
+	return &sdk.SignalFrame{
+		PC: sigcontextRegisters + 8*pc, Address: sigcontextRegisters - 8, Trap: 128 + 176 + 288, TrapRecord: esrMagic, TrapShift: class,
+		Traps: []sdk.Trap{
+			{Number: 0x00, Signal: sigill}, {Number: 0x0e, Signal: sigill}, {Number: 0x20, Signal: sigsegv, HasAddress: true},
+			{Number: 0x22, Signal: sigbus, HasAddress: true}, {Number: 0x24, Signal: sigsegv, HasAddress: true}, {Number: 0x26, Signal: sigbus}, {Number: 0x2c, Signal: sigfpe}, {Number: 0x30, Signal: sigtrap},
+			{Number: 0x32, Signal: sigtrap}, {Number: 0x34, Signal: sigtrap}, {Number: 0x3c, Signal: sigtrap},
+		},
+	}
+}
+
 // trampolineRow is the row of a signal trampoline that holds an offset of the code, or
 // begins right after it: where PC is not exact it is the byte before the trampoline,
 // which is a handler's return address though nothing called.

@@ -37,6 +37,7 @@ func Description() *sdk.Description {
 		CanonicalBits:  48,
 		FloatFormats:   floatFormats(),
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: fsBase, Variant: sdk.ThreadLocalVariantII},
+		SignalFrame:    signalFrame(),
 		Symbols:        watchedSymbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,

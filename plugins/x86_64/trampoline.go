@@ -40,6 +40,21 @@ var sigcontext = []struct {
 	{rip, 168}, {rflags, 176},
 }
 
+// signalFrame says where the kernel keeps why it called a handler: trapno and cr2 are in
+// the sigcontext, which begins at 40, and the siginfo follows the ucontext
+// (arch/x86/include/asm/sigframe.h of Linux). The numbers are the vectors of the
+// processor's exceptions (Intel SDM volume 3, 6.15), the signals what arch/x86/kernel/traps.c
+// makes of them. A page fault may be a SIGBUS too, as the siginfo says.
+func signalFrame() *sdk.SignalFrame {
+	const sigill, sigtrap, sigbus, sigfpe, sigsegv = 4, 5, 7, 8, 11
+	return &sdk.SignalFrame{Info: 304, PC: 40 + 128, Address: 40 + 176, Trap: 40 + 160, Traps: []sdk.Trap{
+		{Number: 0, Signal: sigfpe}, {Number: 1, Signal: sigtrap}, {Number: 3, Signal: sigtrap}, {Number: 4, Signal: sigsegv},
+		{Number: 5, Signal: sigsegv}, {Number: 6, Signal: sigill}, {Number: 11, Signal: sigbus}, {Number: 12, Signal: sigbus},
+		{Number: 13, Signal: sigsegv}, {Number: 14, Signal: sigsegv, HasAddress: true},
+		{Number: 16, Signal: sigfpe}, {Number: 17, Signal: sigbus}, {Number: 19, Signal: sigfpe},
+	}}
+}
+
 // trampolineRows returns the row of a signal trampoline at or right after an
 // offset of the code. The handler has popped the trampoline's address, so the
 // stack pointer is at the ucontext.

@@ -1393,6 +1393,7 @@ type Description struct {
 	TagBits            uint32         `protobuf:"varint,28,opt,name=tag_bits,json=tagBits,proto3" json:"tag_bits,omitempty"`
 	EntryPushed        uint32         `protobuf:"varint,29,opt,name=entry_pushed,json=entryPushed,proto3" json:"entry_pushed,omitempty"` // bytes; 0: there are no functions that are entered so
 	FloatFormats       []*FloatFormat `protobuf:"bytes,30,rep,name=float_formats,json=floatFormats,proto3" json:"float_formats,omitempty"`
+	SignalFrame        *SignalFrame   `protobuf:"bytes,31,opt,name=signal_frame,json=signalFrame,proto3" json:"signal_frame,omitempty"` // absent: it is not known
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -1637,6 +1638,13 @@ func (x *Description) GetFloatFormats() []*FloatFormat {
 	return nil
 }
 
+func (x *Description) GetSignalFrame() *SignalFrame {
+	if x != nil {
+		return x.SignalFrame
+	}
+	return nil
+}
+
 // A FloatFormat is the format of floating point numbers of a size, and of a name where
 // there is one. Of two that match the one with the name is taken.
 type FloatFormat struct {
@@ -1767,6 +1775,158 @@ func (x *ThreadLocal) GetTcbAbove() uint32 {
 	return 0
 }
 
+type SignalFrame struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Info          uint32                 `protobuf:"varint,1,opt,name=info,proto3" json:"info,omitempty"`
+	Address       uint32                 `protobuf:"varint,2,opt,name=address,proto3" json:"address,omitempty"`
+	Trap          uint32                 `protobuf:"varint,3,opt,name=trap,proto3" json:"trap,omitempty"`
+	TrapRecord    uint32                 `protobuf:"varint,4,opt,name=trap_record,json=trapRecord,proto3" json:"trap_record,omitempty"`
+	TrapShift     uint32                 `protobuf:"varint,5,opt,name=trap_shift,json=trapShift,proto3" json:"trap_shift,omitempty"`
+	Traps         []*Trap                `protobuf:"bytes,6,rep,name=traps,proto3" json:"traps,omitempty"`
+	Pc            uint32                 `protobuf:"varint,7,opt,name=pc,proto3" json:"pc,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalFrame) Reset() {
+	*x = SignalFrame{}
+	mi := &file_arch_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalFrame) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalFrame) ProtoMessage() {}
+
+func (x *SignalFrame) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalFrame.ProtoReflect.Descriptor instead.
+func (*SignalFrame) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SignalFrame) GetInfo() uint32 {
+	if x != nil {
+		return x.Info
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetAddress() uint32 {
+	if x != nil {
+		return x.Address
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrap() uint32 {
+	if x != nil {
+		return x.Trap
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrapRecord() uint32 {
+	if x != nil {
+		return x.TrapRecord
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTrapShift() uint32 {
+	if x != nil {
+		return x.TrapShift
+	}
+	return 0
+}
+
+func (x *SignalFrame) GetTraps() []*Trap {
+	if x != nil {
+		return x.Traps
+	}
+	return nil
+}
+
+func (x *SignalFrame) GetPc() uint32 {
+	if x != nil {
+		return x.Pc
+	}
+	return 0
+}
+
+type Trap struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Signal        uint32                 `protobuf:"varint,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	HasAddress    bool                   `protobuf:"varint,3,opt,name=has_address,json=hasAddress,proto3" json:"has_address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trap) Reset() {
+	*x = Trap{}
+	mi := &file_arch_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trap) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trap) ProtoMessage() {}
+
+func (x *Trap) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trap.ProtoReflect.Descriptor instead.
+func (*Trap) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Trap) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Trap) GetSignal() uint32 {
+	if x != nil {
+		return x.Signal
+	}
+	return 0
+}
+
+func (x *Trap) GetHasAddress() bool {
+	if x != nil {
+		return x.HasAddress
+	}
+	return false
+}
+
 type Processor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1779,7 +1939,7 @@ type Processor struct {
 
 func (x *Processor) Reset() {
 	*x = Processor{}
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1951,7 @@ func (x *Processor) String() string {
 func (*Processor) ProtoMessage() {}
 
 func (x *Processor) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[9]
+	mi := &file_arch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1964,7 @@ func (x *Processor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Processor.ProtoReflect.Descriptor instead.
 func (*Processor) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{9}
+	return file_arch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Processor) GetName() string {
@@ -1849,7 +2009,7 @@ type Recogniser struct {
 
 func (x *Recogniser) Reset() {
 	*x = Recogniser{}
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2021,7 @@ func (x *Recogniser) String() string {
 func (*Recogniser) ProtoMessage() {}
 
 func (x *Recogniser) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[10]
+	mi := &file_arch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2034,7 @@ func (x *Recogniser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recogniser.ProtoReflect.Descriptor instead.
 func (*Recogniser) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{10}
+	return file_arch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Recogniser) GetElfMachine() uint32 {
@@ -1936,7 +2096,7 @@ type RegisterRange struct {
 
 func (x *RegisterRange) Reset() {
 	*x = RegisterRange{}
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2108,7 @@ func (x *RegisterRange) String() string {
 func (*RegisterRange) ProtoMessage() {}
 
 func (x *RegisterRange) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[11]
+	mi := &file_arch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2121,7 @@ func (x *RegisterRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRange.ProtoReflect.Descriptor instead.
 func (*RegisterRange) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{11}
+	return file_arch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RegisterRange) GetFirst() uint32 {
@@ -2042,7 +2202,7 @@ type RegisterSet struct {
 
 func (x *RegisterSet) Reset() {
 	*x = RegisterSet{}
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2214,7 @@ func (x *RegisterSet) String() string {
 func (*RegisterSet) ProtoMessage() {}
 
 func (x *RegisterSet) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[12]
+	mi := &file_arch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2227,7 @@ func (x *RegisterSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterSet.ProtoReflect.Descriptor instead.
 func (*RegisterSet) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{12}
+	return file_arch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RegisterSet) GetSource() RegisterSource {
@@ -2131,7 +2291,7 @@ type AddressSpace struct {
 
 func (x *AddressSpace) Reset() {
 	*x = AddressSpace{}
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2303,7 @@ func (x *AddressSpace) String() string {
 func (*AddressSpace) ProtoMessage() {}
 
 func (x *AddressSpace) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[13]
+	mi := &file_arch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2316,7 @@ func (x *AddressSpace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddressSpace.ProtoReflect.Descriptor instead.
 func (*AddressSpace) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{13}
+	return file_arch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AddressSpace) GetNumber() uint64 {
@@ -2199,7 +2359,7 @@ type Relocation struct {
 
 func (x *Relocation) Reset() {
 	*x = Relocation{}
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2371,7 @@ func (x *Relocation) String() string {
 func (*Relocation) ProtoMessage() {}
 
 func (x *Relocation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[14]
+	mi := &file_arch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2384,7 @@ func (x *Relocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relocation.ProtoReflect.Descriptor instead.
 func (*Relocation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{14}
+	return file_arch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Relocation) GetType() uint32 {
@@ -2265,7 +2425,7 @@ type Dialect struct {
 
 func (x *Dialect) Reset() {
 	*x = Dialect{}
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2437,7 @@ func (x *Dialect) String() string {
 func (*Dialect) ProtoMessage() {}
 
 func (x *Dialect) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[15]
+	mi := &file_arch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2450,7 @@ func (x *Dialect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dialect.ProtoReflect.Descriptor instead.
 func (*Dialect) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{15}
+	return file_arch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Dialect) GetName() string {
@@ -2318,7 +2478,7 @@ type DialectOperation struct {
 
 func (x *DialectOperation) Reset() {
 	*x = DialectOperation{}
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +2490,7 @@ func (x *DialectOperation) String() string {
 func (*DialectOperation) ProtoMessage() {}
 
 func (x *DialectOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[16]
+	mi := &file_arch_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +2503,7 @@ func (x *DialectOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DialectOperation.ProtoReflect.Descriptor instead.
 func (*DialectOperation) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{16}
+	return file_arch_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DialectOperation) GetOpcode() uint32 {
@@ -2379,7 +2539,7 @@ type OpenTargetRequest struct {
 
 func (x *OpenTargetRequest) Reset() {
 	*x = OpenTargetRequest{}
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2551,7 @@ func (x *OpenTargetRequest) String() string {
 func (*OpenTargetRequest) ProtoMessage() {}
 
 func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[17]
+	mi := &file_arch_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2564,7 @@ func (x *OpenTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetRequest.ProtoReflect.Descriptor instead.
 func (*OpenTargetRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{17}
+	return file_arch_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenTargetRequest) GetSession() uint64 {
@@ -2448,7 +2608,7 @@ type OpenTargetPart struct {
 
 func (x *OpenTargetPart) Reset() {
 	*x = OpenTargetPart{}
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2620,7 @@ func (x *OpenTargetPart) String() string {
 func (*OpenTargetPart) ProtoMessage() {}
 
 func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[18]
+	mi := &file_arch_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2633,7 @@ func (x *OpenTargetPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetPart.ProtoReflect.Descriptor instead.
 func (*OpenTargetPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{18}
+	return file_arch_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OpenTargetPart) GetPart() isOpenTargetPart_Part {
@@ -2534,7 +2694,7 @@ type OpenTargetAnswer struct {
 
 func (x *OpenTargetAnswer) Reset() {
 	*x = OpenTargetAnswer{}
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2706,7 @@ func (x *OpenTargetAnswer) String() string {
 func (*OpenTargetAnswer) ProtoMessage() {}
 
 func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[19]
+	mi := &file_arch_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2719,7 @@ func (x *OpenTargetAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTargetAnswer.ProtoReflect.Descriptor instead.
 func (*OpenTargetAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{19}
+	return file_arch_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OpenTargetAnswer) GetThreads() uint32 {
@@ -2628,7 +2788,7 @@ type TargetAgents struct {
 
 func (x *TargetAgents) Reset() {
 	*x = TargetAgents{}
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +2800,7 @@ func (x *TargetAgents) String() string {
 func (*TargetAgents) ProtoMessage() {}
 
 func (x *TargetAgents) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[20]
+	mi := &file_arch_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +2813,7 @@ func (x *TargetAgents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetAgents.ProtoReflect.Descriptor instead.
 func (*TargetAgents) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{20}
+	return file_arch_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetAgents) GetIds() *Blobs {
@@ -2681,7 +2841,7 @@ type TargetQueues struct {
 
 func (x *TargetQueues) Reset() {
 	*x = TargetQueues{}
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2853,7 @@ func (x *TargetQueues) String() string {
 func (*TargetQueues) ProtoMessage() {}
 
 func (x *TargetQueues) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[21]
+	mi := &file_arch_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2866,7 @@ func (x *TargetQueues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetQueues.ProtoReflect.Descriptor instead.
 func (*TargetQueues) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{21}
+	return file_arch_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetQueues) GetIds() *Blobs {
@@ -2745,7 +2905,7 @@ type TargetDispatches struct {
 
 func (x *TargetDispatches) Reset() {
 	*x = TargetDispatches{}
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2917,7 @@ func (x *TargetDispatches) String() string {
 func (*TargetDispatches) ProtoMessage() {}
 
 func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[22]
+	mi := &file_arch_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2930,7 @@ func (x *TargetDispatches) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetDispatches.ProtoReflect.Descriptor instead.
 func (*TargetDispatches) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{22}
+	return file_arch_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TargetDispatches) GetIds() *Blobs {
@@ -2836,7 +2996,7 @@ type TargetObjects struct {
 
 func (x *TargetObjects) Reset() {
 	*x = TargetObjects{}
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3008,7 @@ func (x *TargetObjects) String() string {
 func (*TargetObjects) ProtoMessage() {}
 
 func (x *TargetObjects) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[23]
+	mi := &file_arch_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3021,7 @@ func (x *TargetObjects) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetObjects.ProtoReflect.Descriptor instead.
 func (*TargetObjects) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{23}
+	return file_arch_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetObjects) GetUris() *Blobs {
@@ -2934,7 +3094,7 @@ type TargetThreads struct {
 
 func (x *TargetThreads) Reset() {
 	*x = TargetThreads{}
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3106,7 @@ func (x *TargetThreads) String() string {
 func (*TargetThreads) ProtoMessage() {}
 
 func (x *TargetThreads) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[24]
+	mi := &file_arch_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3119,7 @@ func (x *TargetThreads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetThreads.ProtoReflect.Descriptor instead.
 func (*TargetThreads) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{24}
+	return file_arch_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TargetThreads) GetIds() *Blobs {
@@ -3113,7 +3273,7 @@ type SavedRegisters struct {
 
 func (x *SavedRegisters) Reset() {
 	*x = SavedRegisters{}
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3125,7 +3285,7 @@ func (x *SavedRegisters) String() string {
 func (*SavedRegisters) ProtoMessage() {}
 
 func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[25]
+	mi := &file_arch_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3138,7 +3298,7 @@ func (x *SavedRegisters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedRegisters.ProtoReflect.Descriptor instead.
 func (*SavedRegisters) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{25}
+	return file_arch_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SavedRegisters) GetFirsts() []uint32 {
@@ -3174,7 +3334,7 @@ type SpaceMemory struct {
 
 func (x *SpaceMemory) Reset() {
 	*x = SpaceMemory{}
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3346,7 @@ func (x *SpaceMemory) String() string {
 func (*SpaceMemory) ProtoMessage() {}
 
 func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[26]
+	mi := &file_arch_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3359,7 @@ func (x *SpaceMemory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpaceMemory.ProtoReflect.Descriptor instead.
 func (*SpaceMemory) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{26}
+	return file_arch_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SpaceMemory) GetSpaces() []uint64 {
@@ -3247,7 +3407,7 @@ type ThreadStops struct {
 
 func (x *ThreadStops) Reset() {
 	*x = ThreadStops{}
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3419,7 @@ func (x *ThreadStops) String() string {
 func (*ThreadStops) ProtoMessage() {}
 
 func (x *ThreadStops) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[27]
+	mi := &file_arch_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3432,7 @@ func (x *ThreadStops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThreadStops.ProtoReflect.Descriptor instead.
 func (*ThreadStops) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{27}
+	return file_arch_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ThreadStops) GetReasons() *Blobs {
@@ -3354,7 +3514,7 @@ type Waves struct {
 
 func (x *Waves) Reset() {
 	*x = Waves{}
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3526,7 @@ func (x *Waves) String() string {
 func (*Waves) ProtoMessage() {}
 
 func (x *Waves) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[28]
+	mi := &file_arch_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3539,7 @@ func (x *Waves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waves.ProtoReflect.Descriptor instead.
 func (*Waves) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{28}
+	return file_arch_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Waves) GetAgents() *Blobs {
@@ -3456,7 +3616,7 @@ type OpenObjectRequest struct {
 
 func (x *OpenObjectRequest) Reset() {
 	*x = OpenObjectRequest{}
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3628,7 @@ func (x *OpenObjectRequest) String() string {
 func (*OpenObjectRequest) ProtoMessage() {}
 
 func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[29]
+	mi := &file_arch_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3641,7 @@ func (x *OpenObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectRequest.ProtoReflect.Descriptor instead.
 func (*OpenObjectRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{29}
+	return file_arch_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OpenObjectRequest) GetSession() uint64 {
@@ -3564,7 +3724,7 @@ type Companion struct {
 
 func (x *Companion) Reset() {
 	*x = Companion{}
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3576,7 +3736,7 @@ func (x *Companion) String() string {
 func (*Companion) ProtoMessage() {}
 
 func (x *Companion) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[30]
+	mi := &file_arch_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3589,7 +3749,7 @@ func (x *Companion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Companion.ProtoReflect.Descriptor instead.
 func (*Companion) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{30}
+	return file_arch_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Companion) GetSuffix() string {
@@ -3619,7 +3779,7 @@ type Sections struct {
 
 func (x *Sections) Reset() {
 	*x = Sections{}
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3791,7 @@ func (x *Sections) String() string {
 func (*Sections) ProtoMessage() {}
 
 func (x *Sections) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[31]
+	mi := &file_arch_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3804,7 @@ func (x *Sections) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sections.ProtoReflect.Descriptor instead.
 func (*Sections) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{31}
+	return file_arch_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Sections) GetNames() *Blobs {
@@ -3693,7 +3853,7 @@ type Symbols struct {
 
 func (x *Symbols) Reset() {
 	*x = Symbols{}
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3705,7 +3865,7 @@ func (x *Symbols) String() string {
 func (*Symbols) ProtoMessage() {}
 
 func (x *Symbols) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[32]
+	mi := &file_arch_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3718,7 +3878,7 @@ func (x *Symbols) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Symbols.ProtoReflect.Descriptor instead.
 func (*Symbols) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{32}
+	return file_arch_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Symbols) GetNames() *Blobs {
@@ -3755,7 +3915,7 @@ type OpenObjectPart struct {
 
 func (x *OpenObjectPart) Reset() {
 	*x = OpenObjectPart{}
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +3927,7 @@ func (x *OpenObjectPart) String() string {
 func (*OpenObjectPart) ProtoMessage() {}
 
 func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[33]
+	mi := &file_arch_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +3940,7 @@ func (x *OpenObjectPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectPart.ProtoReflect.Descriptor instead.
 func (*OpenObjectPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{33}
+	return file_arch_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OpenObjectPart) GetPart() isOpenObjectPart_Part {
@@ -3835,7 +3995,7 @@ type TableRows struct {
 
 func (x *TableRows) Reset() {
 	*x = TableRows{}
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +4007,7 @@ func (x *TableRows) String() string {
 func (*TableRows) ProtoMessage() {}
 
 func (x *TableRows) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[34]
+	mi := &file_arch_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +4020,7 @@ func (x *TableRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableRows.ProtoReflect.Descriptor instead.
 func (*TableRows) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{34}
+	return file_arch_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TableRows) GetTable() uint32 {
@@ -3895,7 +4055,7 @@ type OpenObjectAnswer struct {
 
 func (x *OpenObjectAnswer) Reset() {
 	*x = OpenObjectAnswer{}
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4067,7 @@ func (x *OpenObjectAnswer) String() string {
 func (*OpenObjectAnswer) ProtoMessage() {}
 
 func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[35]
+	mi := &file_arch_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4080,7 @@ func (x *OpenObjectAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenObjectAnswer.ProtoReflect.Descriptor instead.
 func (*OpenObjectAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{35}
+	return file_arch_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *OpenObjectAnswer) GetProcessor() string {
@@ -4004,7 +4164,7 @@ type Overrides struct {
 
 func (x *Overrides) Reset() {
 	*x = Overrides{}
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4176,7 @@ func (x *Overrides) String() string {
 func (*Overrides) ProtoMessage() {}
 
 func (x *Overrides) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[36]
+	mi := &file_arch_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4189,7 @@ func (x *Overrides) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overrides.ProtoReflect.Descriptor instead.
 func (*Overrides) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{36}
+	return file_arch_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Overrides) GetAugmentations() *Blobs {
@@ -4064,7 +4224,7 @@ type Nested struct {
 
 func (x *Nested) Reset() {
 	*x = Nested{}
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4236,7 @@ func (x *Nested) String() string {
 func (*Nested) ProtoMessage() {}
 
 func (x *Nested) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[37]
+	mi := &file_arch_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4249,7 @@ func (x *Nested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nested.ProtoReflect.Descriptor instead.
 func (*Nested) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{37}
+	return file_arch_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Nested) GetNames() *Blobs {
@@ -4125,7 +4285,7 @@ type Tables struct {
 
 func (x *Tables) Reset() {
 	*x = Tables{}
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4297,7 @@ func (x *Tables) String() string {
 func (*Tables) ProtoMessage() {}
 
 func (x *Tables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[38]
+	mi := &file_arch_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4310,7 @@ func (x *Tables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tables.ProtoReflect.Descriptor instead.
 func (*Tables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{38}
+	return file_arch_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Tables) GetPriorities() []RowPriority {
@@ -4191,7 +4351,7 @@ type Functions struct {
 
 func (x *Functions) Reset() {
 	*x = Functions{}
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4203,7 +4363,7 @@ func (x *Functions) String() string {
 func (*Functions) ProtoMessage() {}
 
 func (x *Functions) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[39]
+	mi := &file_arch_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4216,7 +4376,7 @@ func (x *Functions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Functions.ProtoReflect.Descriptor instead.
 func (*Functions) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{39}
+	return file_arch_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Functions) GetNames() *Blobs {
@@ -4288,7 +4448,7 @@ type PositionMaps struct {
 
 func (x *PositionMaps) Reset() {
 	*x = PositionMaps{}
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4300,7 +4460,7 @@ func (x *PositionMaps) String() string {
 func (*PositionMaps) ProtoMessage() {}
 
 func (x *PositionMaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[40]
+	mi := &file_arch_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4313,7 +4473,7 @@ func (x *PositionMaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PositionMaps.ProtoReflect.Descriptor instead.
 func (*PositionMaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{40}
+	return file_arch_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PositionMaps) GetKinds() *Blobs {
@@ -4365,7 +4525,7 @@ type Variables struct {
 
 func (x *Variables) Reset() {
 	*x = Variables{}
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4537,7 @@ func (x *Variables) String() string {
 func (*Variables) ProtoMessage() {}
 
 func (x *Variables) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[41]
+	mi := &file_arch_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4550,7 @@ func (x *Variables) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variables.ProtoReflect.Descriptor instead.
 func (*Variables) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{41}
+	return file_arch_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Variables) GetNames() *Blobs {
@@ -4447,7 +4607,7 @@ type RowGaps struct {
 
 func (x *RowGaps) Reset() {
 	*x = RowGaps{}
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4459,7 +4619,7 @@ func (x *RowGaps) String() string {
 func (*RowGaps) ProtoMessage() {}
 
 func (x *RowGaps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[42]
+	mi := &file_arch_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4472,7 +4632,7 @@ func (x *RowGaps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGaps.ProtoReflect.Descriptor instead.
 func (*RowGaps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{42}
+	return file_arch_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RowGaps) GetStarts() []uint64 {
@@ -4517,7 +4677,7 @@ type FrameRulesRequest struct {
 
 func (x *FrameRulesRequest) Reset() {
 	*x = FrameRulesRequest{}
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4689,7 @@ func (x *FrameRulesRequest) String() string {
 func (*FrameRulesRequest) ProtoMessage() {}
 
 func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[43]
+	mi := &file_arch_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4702,7 @@ func (x *FrameRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesRequest.ProtoReflect.Descriptor instead.
 func (*FrameRulesRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{43}
+	return file_arch_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FrameRulesRequest) GetSession() uint64 {
@@ -4645,7 +4805,7 @@ type CodeExits struct {
 
 func (x *CodeExits) Reset() {
 	*x = CodeExits{}
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4657,7 +4817,7 @@ func (x *CodeExits) String() string {
 func (*CodeExits) ProtoMessage() {}
 
 func (x *CodeExits) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[44]
+	mi := &file_arch_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4670,7 +4830,7 @@ func (x *CodeExits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CodeExits.ProtoReflect.Descriptor instead.
 func (*CodeExits) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{44}
+	return file_arch_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CodeExits) GetKnown() []bool {
@@ -4734,7 +4894,7 @@ type FrameRulesAnswer struct {
 
 func (x *FrameRulesAnswer) Reset() {
 	*x = FrameRulesAnswer{}
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4746,7 +4906,7 @@ func (x *FrameRulesAnswer) String() string {
 func (*FrameRulesAnswer) ProtoMessage() {}
 
 func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[45]
+	mi := &file_arch_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4759,7 +4919,7 @@ func (x *FrameRulesAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrameRulesAnswer.ProtoReflect.Descriptor instead.
 func (*FrameRulesAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{45}
+	return file_arch_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FrameRulesAnswer) GetRowCounts() []uint32 {
@@ -4842,7 +5002,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4854,7 +5014,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[46]
+	mi := &file_arch_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4867,7 +5027,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{46}
+	return file_arch_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -4947,7 +5107,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4959,7 +5119,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[47]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4972,7 +5132,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{47}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -5077,7 +5237,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5089,7 +5249,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5102,7 +5262,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -5137,7 +5297,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5309,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5322,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5202,7 +5362,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5214,7 +5374,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5227,7 +5387,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5307,7 +5467,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5319,7 +5479,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5332,7 +5492,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5412,7 +5572,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5424,7 +5584,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5437,7 +5597,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5457,7 +5617,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5469,7 +5629,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5482,7 +5642,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5509,7 +5669,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5521,7 +5681,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5534,7 +5694,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5563,7 +5723,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5575,7 +5735,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5588,7 +5748,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5637,7 +5797,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5649,7 +5809,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5662,7 +5822,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5756,7 +5916,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5768,7 +5928,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5781,7 +5941,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -5884,7 +6044,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5896,7 +6056,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5909,7 +6069,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -6001,7 +6161,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6013,7 +6173,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6026,7 +6186,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -6127,7 +6287,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6139,7 +6299,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6152,7 +6312,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -6186,7 +6346,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6198,7 +6358,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6211,7 +6371,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6268,7 +6428,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6280,7 +6440,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6293,7 +6453,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6327,7 +6487,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6339,7 +6499,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6352,7 +6512,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6378,7 +6538,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6390,7 +6550,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6403,7 +6563,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6423,7 +6583,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6435,7 +6595,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6448,7 +6608,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6476,7 +6636,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6488,7 +6648,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6501,7 +6661,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{66}
+	return file_arch_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6562,8 +6722,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x10return_addresses\x18\f \x03(\x04R\x0freturnAddresses\x12#\n" +
 	"\rsignal_frames\x18\r \x03(\bR\fsignalFrames\x12!\n" +
 	"\fwindow_saves\x18\x0e \x03(\bR\vwindowSaves\"\x11\n" +
-	"\x0fDescribeRequest\"\xc0\n" +
-	"\n" +
+	"\x0fDescribeRequest\"\x81\v\n" +
 	"\vDescription\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12;\n" +
@@ -6604,7 +6763,8 @@ const file_arch_proto_rawDesc = "" +
 	"\x14thread_local_storage\x18\x1b \x01(\v2\x1c.unwindd.arch.v2.ThreadLocalR\x12threadLocalStorage\x12\x19\n" +
 	"\btag_bits\x18\x1c \x01(\rR\atagBits\x12!\n" +
 	"\fentry_pushed\x18\x1d \x01(\rR\ventryPushed\x12A\n" +
-	"\rfloat_formats\x18\x1e \x03(\v2\x1c.unwindd.arch.v2.FloatFormatR\ffloatFormats\"q\n" +
+	"\rfloat_formats\x18\x1e \x03(\v2\x1c.unwindd.arch.v2.FloatFormatR\ffloatFormats\x12?\n" +
+	"\fsignal_frame\x18\x1f \x01(\v2\x1c.unwindd.arch.v2.SignalFrameR\vsignalFrame\"q\n" +
 	"\vFloatFormat\x12\x12\n" +
 	"\x04bits\x18\x01 \x01(\rR\x04bits\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12:\n" +
@@ -6613,7 +6773,22 @@ const file_arch_proto_rawDesc = "" +
 	"\apointer\x18\x01 \x01(\rR\apointer\x12=\n" +
 	"\avariant\x18\x02 \x01(\x0e2#.unwindd.arch.v2.ThreadLocalVariantR\avariant\x12\x1b\n" +
 	"\ttcb_below\x18\x03 \x01(\rR\btcbBelow\x12\x1b\n" +
-	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"j\n" +
+	"\ttcb_above\x18\x04 \x01(\rR\btcbAbove\"\xcc\x01\n" +
+	"\vSignalFrame\x12\x12\n" +
+	"\x04info\x18\x01 \x01(\rR\x04info\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\rR\aaddress\x12\x12\n" +
+	"\x04trap\x18\x03 \x01(\rR\x04trap\x12\x1f\n" +
+	"\vtrap_record\x18\x04 \x01(\rR\n" +
+	"trapRecord\x12\x1d\n" +
+	"\n" +
+	"trap_shift\x18\x05 \x01(\rR\ttrapShift\x12+\n" +
+	"\x05traps\x18\x06 \x03(\v2\x15.unwindd.arch.v2.TrapR\x05traps\x12\x0e\n" +
+	"\x02pc\x18\a \x01(\rR\x02pc\"W\n" +
+	"\x04Trap\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\rR\x06signal\x12\x1f\n" +
+	"\vhas_address\x18\x03 \x01(\bR\n" +
+	"hasAddress\"j\n" +
 	"\tProcessor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05lanes\x18\x02 \x03(\rR\x05lanes\x12\x1d\n" +
@@ -7165,7 +7340,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7192,64 +7367,66 @@ var file_arch_proto_goTypes = []any{
 	(*Description)(nil),           // 22: unwindd.arch.v2.Description
 	(*FloatFormat)(nil),           // 23: unwindd.arch.v2.FloatFormat
 	(*ThreadLocal)(nil),           // 24: unwindd.arch.v2.ThreadLocal
-	(*Processor)(nil),             // 25: unwindd.arch.v2.Processor
-	(*Recogniser)(nil),            // 26: unwindd.arch.v2.Recogniser
-	(*RegisterRange)(nil),         // 27: unwindd.arch.v2.RegisterRange
-	(*RegisterSet)(nil),           // 28: unwindd.arch.v2.RegisterSet
-	(*AddressSpace)(nil),          // 29: unwindd.arch.v2.AddressSpace
-	(*Relocation)(nil),            // 30: unwindd.arch.v2.Relocation
-	(*Dialect)(nil),               // 31: unwindd.arch.v2.Dialect
-	(*DialectOperation)(nil),      // 32: unwindd.arch.v2.DialectOperation
-	(*OpenTargetRequest)(nil),     // 33: unwindd.arch.v2.OpenTargetRequest
-	(*OpenTargetPart)(nil),        // 34: unwindd.arch.v2.OpenTargetPart
-	(*OpenTargetAnswer)(nil),      // 35: unwindd.arch.v2.OpenTargetAnswer
-	(*TargetAgents)(nil),          // 36: unwindd.arch.v2.TargetAgents
-	(*TargetQueues)(nil),          // 37: unwindd.arch.v2.TargetQueues
-	(*TargetDispatches)(nil),      // 38: unwindd.arch.v2.TargetDispatches
-	(*TargetObjects)(nil),         // 39: unwindd.arch.v2.TargetObjects
-	(*TargetThreads)(nil),         // 40: unwindd.arch.v2.TargetThreads
-	(*SavedRegisters)(nil),        // 41: unwindd.arch.v2.SavedRegisters
-	(*SpaceMemory)(nil),           // 42: unwindd.arch.v2.SpaceMemory
-	(*ThreadStops)(nil),           // 43: unwindd.arch.v2.ThreadStops
-	(*Waves)(nil),                 // 44: unwindd.arch.v2.Waves
-	(*OpenObjectRequest)(nil),     // 45: unwindd.arch.v2.OpenObjectRequest
-	(*Companion)(nil),             // 46: unwindd.arch.v2.Companion
-	(*Sections)(nil),              // 47: unwindd.arch.v2.Sections
-	(*Symbols)(nil),               // 48: unwindd.arch.v2.Symbols
-	(*OpenObjectPart)(nil),        // 49: unwindd.arch.v2.OpenObjectPart
-	(*TableRows)(nil),             // 50: unwindd.arch.v2.TableRows
-	(*OpenObjectAnswer)(nil),      // 51: unwindd.arch.v2.OpenObjectAnswer
-	(*Overrides)(nil),             // 52: unwindd.arch.v2.Overrides
-	(*Nested)(nil),                // 53: unwindd.arch.v2.Nested
-	(*Tables)(nil),                // 54: unwindd.arch.v2.Tables
-	(*Functions)(nil),             // 55: unwindd.arch.v2.Functions
-	(*PositionMaps)(nil),          // 56: unwindd.arch.v2.PositionMaps
-	(*Variables)(nil),             // 57: unwindd.arch.v2.Variables
-	(*RowGaps)(nil),               // 58: unwindd.arch.v2.RowGaps
-	(*FrameRulesRequest)(nil),     // 59: unwindd.arch.v2.FrameRulesRequest
-	(*CodeExits)(nil),             // 60: unwindd.arch.v2.CodeExits
-	(*FrameRulesAnswer)(nil),      // 61: unwindd.arch.v2.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 62: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 63: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 64: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 65: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 66: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 67: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 68: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 69: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 70: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 71: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 72: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 73: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 74: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 75: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 76: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 77: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 78: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 79: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 80: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 81: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 82: unwindd.arch.v2.SectionPart
+	(*SignalFrame)(nil),           // 25: unwindd.arch.v2.SignalFrame
+	(*Trap)(nil),                  // 26: unwindd.arch.v2.Trap
+	(*Processor)(nil),             // 27: unwindd.arch.v2.Processor
+	(*Recogniser)(nil),            // 28: unwindd.arch.v2.Recogniser
+	(*RegisterRange)(nil),         // 29: unwindd.arch.v2.RegisterRange
+	(*RegisterSet)(nil),           // 30: unwindd.arch.v2.RegisterSet
+	(*AddressSpace)(nil),          // 31: unwindd.arch.v2.AddressSpace
+	(*Relocation)(nil),            // 32: unwindd.arch.v2.Relocation
+	(*Dialect)(nil),               // 33: unwindd.arch.v2.Dialect
+	(*DialectOperation)(nil),      // 34: unwindd.arch.v2.DialectOperation
+	(*OpenTargetRequest)(nil),     // 35: unwindd.arch.v2.OpenTargetRequest
+	(*OpenTargetPart)(nil),        // 36: unwindd.arch.v2.OpenTargetPart
+	(*OpenTargetAnswer)(nil),      // 37: unwindd.arch.v2.OpenTargetAnswer
+	(*TargetAgents)(nil),          // 38: unwindd.arch.v2.TargetAgents
+	(*TargetQueues)(nil),          // 39: unwindd.arch.v2.TargetQueues
+	(*TargetDispatches)(nil),      // 40: unwindd.arch.v2.TargetDispatches
+	(*TargetObjects)(nil),         // 41: unwindd.arch.v2.TargetObjects
+	(*TargetThreads)(nil),         // 42: unwindd.arch.v2.TargetThreads
+	(*SavedRegisters)(nil),        // 43: unwindd.arch.v2.SavedRegisters
+	(*SpaceMemory)(nil),           // 44: unwindd.arch.v2.SpaceMemory
+	(*ThreadStops)(nil),           // 45: unwindd.arch.v2.ThreadStops
+	(*Waves)(nil),                 // 46: unwindd.arch.v2.Waves
+	(*OpenObjectRequest)(nil),     // 47: unwindd.arch.v2.OpenObjectRequest
+	(*Companion)(nil),             // 48: unwindd.arch.v2.Companion
+	(*Sections)(nil),              // 49: unwindd.arch.v2.Sections
+	(*Symbols)(nil),               // 50: unwindd.arch.v2.Symbols
+	(*OpenObjectPart)(nil),        // 51: unwindd.arch.v2.OpenObjectPart
+	(*TableRows)(nil),             // 52: unwindd.arch.v2.TableRows
+	(*OpenObjectAnswer)(nil),      // 53: unwindd.arch.v2.OpenObjectAnswer
+	(*Overrides)(nil),             // 54: unwindd.arch.v2.Overrides
+	(*Nested)(nil),                // 55: unwindd.arch.v2.Nested
+	(*Tables)(nil),                // 56: unwindd.arch.v2.Tables
+	(*Functions)(nil),             // 57: unwindd.arch.v2.Functions
+	(*PositionMaps)(nil),          // 58: unwindd.arch.v2.PositionMaps
+	(*Variables)(nil),             // 59: unwindd.arch.v2.Variables
+	(*RowGaps)(nil),               // 60: unwindd.arch.v2.RowGaps
+	(*FrameRulesRequest)(nil),     // 61: unwindd.arch.v2.FrameRulesRequest
+	(*CodeExits)(nil),             // 62: unwindd.arch.v2.CodeExits
+	(*FrameRulesAnswer)(nil),      // 63: unwindd.arch.v2.FrameRulesAnswer
+	(*BindThreadsRequest)(nil),    // 64: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 65: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 66: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 67: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 68: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 69: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 70: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 71: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 72: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 73: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 74: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 75: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 76: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 77: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 78: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 79: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 80: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 81: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 82: unwindd.arch.v2.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 83: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 84: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7258,150 +7435,152 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 3: unwindd.arch.v2.Rows.cfa_expressions:type_name -> unwindd.arch.v2.Blobs
 	19,  // 4: unwindd.arch.v2.Rows.rules:type_name -> unwindd.arch.v2.Rules
 	19,  // 5: unwindd.arch.v2.Rows.call_sites:type_name -> unwindd.arch.v2.Rules
-	26,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
+	28,  // 6: unwindd.arch.v2.Description.recognises:type_name -> unwindd.arch.v2.Recogniser
 	2,   // 7: unwindd.arch.v2.Description.byte_order:type_name -> unwindd.arch.v2.ByteOrder
-	27,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
-	28,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
-	29,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
+	29,  // 8: unwindd.arch.v2.Description.registers:type_name -> unwindd.arch.v2.RegisterRange
+	30,  // 9: unwindd.arch.v2.Description.register_sets:type_name -> unwindd.arch.v2.RegisterSet
+	31,  // 10: unwindd.arch.v2.Description.address_spaces:type_name -> unwindd.arch.v2.AddressSpace
 	19,  // 11: unwindd.arch.v2.Description.default_rules:type_name -> unwindd.arch.v2.Rules
 	20,  // 12: unwindd.arch.v2.Description.frame_pointer:type_name -> unwindd.arch.v2.Rows
-	30,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
-	31,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
+	32,  // 13: unwindd.arch.v2.Description.relocations:type_name -> unwindd.arch.v2.Relocation
+	33,  // 14: unwindd.arch.v2.Description.dialects:type_name -> unwindd.arch.v2.Dialect
 	17,  // 15: unwindd.arch.v2.Description.symbols:type_name -> unwindd.arch.v2.Blobs
-	25,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
+	27,  // 16: unwindd.arch.v2.Description.processors:type_name -> unwindd.arch.v2.Processor
 	20,  // 17: unwindd.arch.v2.Description.entry:type_name -> unwindd.arch.v2.Rows
 	24,  // 18: unwindd.arch.v2.Description.thread_local_storage:type_name -> unwindd.arch.v2.ThreadLocal
 	23,  // 19: unwindd.arch.v2.Description.float_formats:type_name -> unwindd.arch.v2.FloatFormat
-	9,   // 20: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
-	8,   // 21: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
-	3,   // 22: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
-	10,  // 23: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
-	4,   // 24: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
-	5,   // 25: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
-	6,   // 26: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
-	7,   // 27: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
-	32,  // 28: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
-	17,  // 29: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
-	17,  // 30: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
-	35,  // 31: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
-	40,  // 32: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
-	36,  // 33: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
-	37,  // 34: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
-	38,  // 35: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
-	39,  // 36: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
-	17,  // 37: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
-	17,  // 38: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 39: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 40: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 41: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 42: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 43: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 44: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 45: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 46: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
-	17,  // 47: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
-	17,  // 48: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
-	17,  // 49: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
-	17,  // 50: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 51: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
-	18,  // 52: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	41,  // 53: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
-	42,  // 54: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
-	44,  // 55: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
-	43,  // 56: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
-	17,  // 57: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 58: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
-	17,  // 59: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 60: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
-	17,  // 61: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 62: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
-	17,  // 63: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 64: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
-	17,  // 65: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
-	17,  // 66: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
-	47,  // 67: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
-	48,  // 68: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
-	46,  // 69: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
-	17,  // 70: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 71: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
-	51,  // 72: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
-	50,  // 73: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
-	20,  // 74: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
-	52,  // 75: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
-	19,  // 76: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
-	53,  // 77: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
-	54,  // 78: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
-	55,  // 79: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
-	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
-	57,  // 81: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
-	17,  // 82: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	17,  // 83: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 84: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
-	17,  // 85: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
-	17,  // 86: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
-	11,  // 87: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
-	17,  // 88: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 89: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
-	12,  // 90: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
-	19,  // 91: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
-	17,  // 92: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
-	17,  // 93: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 94: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
-	17,  // 95: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
-	17,  // 96: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
-	17,  // 97: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
-	17,  // 98: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
-	20,  // 99: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
-	17,  // 100: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
-	58,  // 101: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
-	60,  // 102: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	18,  // 103: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 104: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 105: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	64,  // 106: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 108: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	65,  // 110: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	66,  // 112: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 113: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 114: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 115: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 116: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 117: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	73,  // 118: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	77,  // 119: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	79,  // 120: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	81,  // 121: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	76,  // 122: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	78,  // 123: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	80,  // 124: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	82,  // 125: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	18,  // 126: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	21,  // 127: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	75,  // 128: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	33,  // 129: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	45,  // 130: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	59,  // 131: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	62,  // 132: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	67,  // 133: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	69,  // 134: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	71,  // 135: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 136: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	74,  // 137: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	34,  // 138: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	49,  // 139: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	61,  // 140: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	63,  // 141: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	68,  // 142: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	70,  // 143: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	72,  // 144: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	136, // [136:145] is the sub-list for method output_type
-	127, // [127:136] is the sub-list for method input_type
-	127, // [127:127] is the sub-list for extension type_name
-	127, // [127:127] is the sub-list for extension extendee
-	0,   // [0:127] is the sub-list for field type_name
+	25,  // 20: unwindd.arch.v2.Description.signal_frame:type_name -> unwindd.arch.v2.SignalFrame
+	9,   // 21: unwindd.arch.v2.FloatFormat.encoding:type_name -> unwindd.arch.v2.FloatEncoding
+	8,   // 22: unwindd.arch.v2.ThreadLocal.variant:type_name -> unwindd.arch.v2.ThreadLocalVariant
+	26,  // 23: unwindd.arch.v2.SignalFrame.traps:type_name -> unwindd.arch.v2.Trap
+	3,   // 24: unwindd.arch.v2.RegisterRange.class:type_name -> unwindd.arch.v2.RegisterClass
+	10,  // 25: unwindd.arch.v2.RegisterRange.narrow:type_name -> unwindd.arch.v2.Narrow
+	4,   // 26: unwindd.arch.v2.RegisterSet.source:type_name -> unwindd.arch.v2.RegisterSource
+	5,   // 27: unwindd.arch.v2.AddressSpace.scope:type_name -> unwindd.arch.v2.SpaceScope
+	6,   // 28: unwindd.arch.v2.Relocation.kind:type_name -> unwindd.arch.v2.RelocationKind
+	7,   // 29: unwindd.arch.v2.Relocation.field:type_name -> unwindd.arch.v2.RelocationField
+	34,  // 30: unwindd.arch.v2.Dialect.operations:type_name -> unwindd.arch.v2.DialectOperation
+	17,  // 31: unwindd.arch.v2.OpenTargetRequest.owners:type_name -> unwindd.arch.v2.Blobs
+	17,  // 32: unwindd.arch.v2.OpenTargetRequest.data:type_name -> unwindd.arch.v2.Blobs
+	37,  // 33: unwindd.arch.v2.OpenTargetPart.answer:type_name -> unwindd.arch.v2.OpenTargetAnswer
+	42,  // 34: unwindd.arch.v2.OpenTargetPart.threads:type_name -> unwindd.arch.v2.TargetThreads
+	38,  // 35: unwindd.arch.v2.OpenTargetAnswer.agents:type_name -> unwindd.arch.v2.TargetAgents
+	39,  // 36: unwindd.arch.v2.OpenTargetAnswer.queues:type_name -> unwindd.arch.v2.TargetQueues
+	40,  // 37: unwindd.arch.v2.OpenTargetAnswer.dispatches:type_name -> unwindd.arch.v2.TargetDispatches
+	41,  // 38: unwindd.arch.v2.OpenTargetAnswer.objects:type_name -> unwindd.arch.v2.TargetObjects
+	17,  // 39: unwindd.arch.v2.OpenTargetAnswer.wait_functions:type_name -> unwindd.arch.v2.Blobs
+	17,  // 40: unwindd.arch.v2.OpenTargetAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 41: unwindd.arch.v2.TargetAgents.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 42: unwindd.arch.v2.TargetAgents.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 43: unwindd.arch.v2.TargetQueues.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 44: unwindd.arch.v2.TargetQueues.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 45: unwindd.arch.v2.TargetQueues.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 46: unwindd.arch.v2.TargetDispatches.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 47: unwindd.arch.v2.TargetDispatches.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 48: unwindd.arch.v2.TargetDispatches.kernels:type_name -> unwindd.arch.v2.Blobs
+	17,  // 49: unwindd.arch.v2.TargetObjects.uris:type_name -> unwindd.arch.v2.Blobs
+	17,  // 50: unwindd.arch.v2.TargetObjects.paths:type_name -> unwindd.arch.v2.Blobs
+	17,  // 51: unwindd.arch.v2.TargetThreads.ids:type_name -> unwindd.arch.v2.Blobs
+	17,  // 52: unwindd.arch.v2.TargetThreads.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 53: unwindd.arch.v2.TargetThreads.processors:type_name -> unwindd.arch.v2.Blobs
+	18,  // 54: unwindd.arch.v2.TargetThreads.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	43,  // 55: unwindd.arch.v2.TargetThreads.saved:type_name -> unwindd.arch.v2.SavedRegisters
+	44,  // 56: unwindd.arch.v2.TargetThreads.memory:type_name -> unwindd.arch.v2.SpaceMemory
+	46,  // 57: unwindd.arch.v2.TargetThreads.waves:type_name -> unwindd.arch.v2.Waves
+	45,  // 58: unwindd.arch.v2.TargetThreads.stops:type_name -> unwindd.arch.v2.ThreadStops
+	17,  // 59: unwindd.arch.v2.TargetThreads.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 60: unwindd.arch.v2.TargetThreads.launcher_threads:type_name -> unwindd.arch.v2.Blobs
+	17,  // 61: unwindd.arch.v2.TargetThreads.launch_kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 62: unwindd.arch.v2.TargetThreads.launch_evidence:type_name -> unwindd.arch.v2.Blobs
+	17,  // 63: unwindd.arch.v2.ThreadStops.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 64: unwindd.arch.v2.ThreadStops.details:type_name -> unwindd.arch.v2.Blobs
+	17,  // 65: unwindd.arch.v2.Waves.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 66: unwindd.arch.v2.Waves.queues:type_name -> unwindd.arch.v2.Blobs
+	17,  // 67: unwindd.arch.v2.Waves.dispatches:type_name -> unwindd.arch.v2.Blobs
+	17,  // 68: unwindd.arch.v2.Waves.kernels:type_name -> unwindd.arch.v2.Blobs
+	49,  // 69: unwindd.arch.v2.OpenObjectRequest.sections:type_name -> unwindd.arch.v2.Sections
+	50,  // 70: unwindd.arch.v2.OpenObjectRequest.symbols:type_name -> unwindd.arch.v2.Symbols
+	48,  // 71: unwindd.arch.v2.OpenObjectRequest.companions:type_name -> unwindd.arch.v2.Companion
+	17,  // 72: unwindd.arch.v2.Sections.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 73: unwindd.arch.v2.Symbols.names:type_name -> unwindd.arch.v2.Blobs
+	53,  // 74: unwindd.arch.v2.OpenObjectPart.answer:type_name -> unwindd.arch.v2.OpenObjectAnswer
+	52,  // 75: unwindd.arch.v2.OpenObjectPart.rows:type_name -> unwindd.arch.v2.TableRows
+	20,  // 76: unwindd.arch.v2.TableRows.rows:type_name -> unwindd.arch.v2.Rows
+	54,  // 77: unwindd.arch.v2.OpenObjectAnswer.overrides:type_name -> unwindd.arch.v2.Overrides
+	19,  // 78: unwindd.arch.v2.OpenObjectAnswer.default_rules:type_name -> unwindd.arch.v2.Rules
+	55,  // 79: unwindd.arch.v2.OpenObjectAnswer.nested:type_name -> unwindd.arch.v2.Nested
+	56,  // 80: unwindd.arch.v2.OpenObjectAnswer.tables:type_name -> unwindd.arch.v2.Tables
+	57,  // 81: unwindd.arch.v2.OpenObjectAnswer.functions:type_name -> unwindd.arch.v2.Functions
+	58,  // 82: unwindd.arch.v2.OpenObjectAnswer.position_maps:type_name -> unwindd.arch.v2.PositionMaps
+	59,  // 83: unwindd.arch.v2.OpenObjectAnswer.variables:type_name -> unwindd.arch.v2.Variables
+	17,  // 84: unwindd.arch.v2.OpenObjectAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	17,  // 85: unwindd.arch.v2.Overrides.augmentations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 86: unwindd.arch.v2.Overrides.producers:type_name -> unwindd.arch.v2.Blobs
+	17,  // 87: unwindd.arch.v2.Overrides.dialects:type_name -> unwindd.arch.v2.Blobs
+	17,  // 88: unwindd.arch.v2.Nested.names:type_name -> unwindd.arch.v2.Blobs
+	11,  // 89: unwindd.arch.v2.Tables.priorities:type_name -> unwindd.arch.v2.RowPriority
+	17,  // 90: unwindd.arch.v2.Tables.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 91: unwindd.arch.v2.Functions.names:type_name -> unwindd.arch.v2.Blobs
+	12,  // 92: unwindd.arch.v2.Functions.kinds:type_name -> unwindd.arch.v2.FunctionKind
+	19,  // 93: unwindd.arch.v2.Functions.default_rules:type_name -> unwindd.arch.v2.Rules
+	17,  // 94: unwindd.arch.v2.PositionMaps.kinds:type_name -> unwindd.arch.v2.Blobs
+	17,  // 95: unwindd.arch.v2.Variables.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 96: unwindd.arch.v2.Variables.locations:type_name -> unwindd.arch.v2.Blobs
+	17,  // 97: unwindd.arch.v2.RowGaps.reasons:type_name -> unwindd.arch.v2.Blobs
+	17,  // 98: unwindd.arch.v2.FrameRulesRequest.code:type_name -> unwindd.arch.v2.Blobs
+	17,  // 99: unwindd.arch.v2.FrameRulesRequest.names:type_name -> unwindd.arch.v2.Blobs
+	17,  // 100: unwindd.arch.v2.FrameRulesRequest.part_code:type_name -> unwindd.arch.v2.Blobs
+	20,  // 101: unwindd.arch.v2.FrameRulesAnswer.rows:type_name -> unwindd.arch.v2.Rows
+	17,  // 102: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
+	60,  // 103: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
+	62,  // 104: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
+	18,  // 105: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 106: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	66,  // 108: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 110: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	67,  // 112: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 113: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	68,  // 114: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 115: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 116: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 117: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 118: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 119: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	75,  // 120: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	79,  // 121: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	81,  // 122: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	83,  // 123: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	78,  // 124: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	80,  // 125: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	82,  // 126: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	84,  // 127: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	18,  // 128: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	21,  // 129: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	77,  // 130: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	35,  // 131: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	47,  // 132: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	61,  // 133: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	64,  // 134: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	69,  // 135: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	71,  // 136: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	73,  // 137: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 138: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	76,  // 139: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	36,  // 140: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	51,  // 141: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	63,  // 142: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	65,  // 143: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	70,  // 144: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	72,  // 145: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	74,  // 146: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	138, // [138:147] is the sub-list for method output_type
+	129, // [129:138] is the sub-list for method input_type
+	129, // [129:129] is the sub-list for extension type_name
+	129, // [129:129] is the sub-list for extension extendee
+	0,   // [0:129] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7409,23 +7588,23 @@ func file_arch_proto_init() {
 	if File_arch_proto != nil {
 		return
 	}
-	file_arch_proto_msgTypes[18].OneofWrappers = []any{
+	file_arch_proto_msgTypes[20].OneofWrappers = []any{
 		(*OpenTargetPart_Answer)(nil),
 		(*OpenTargetPart_Threads)(nil),
 	}
-	file_arch_proto_msgTypes[33].OneofWrappers = []any{
+	file_arch_proto_msgTypes[35].OneofWrappers = []any{
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[51].OneofWrappers = []any{
+	file_arch_proto_msgTypes[53].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[58].OneofWrappers = []any{
+	file_arch_proto_msgTypes[60].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 	}
-	file_arch_proto_msgTypes[59].OneofWrappers = []any{
+	file_arch_proto_msgTypes[61].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -7437,7 +7616,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   67,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

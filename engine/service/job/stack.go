@@ -167,7 +167,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	}
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
-	known := t.Fact(ctx)
+	known, first := t.Happened(ctx)
 	signed := newSigned(t, known)
 	if p.signs() {
 		stacks = signed.over(stacks)
@@ -188,7 +188,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if p.stacks.Globals, err = p.readGlobals(ctx, t); err != nil {
 		return err
 	}
-	p.stacks.Fact, p.stacks.Signature = known, signed.of
+	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.of
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(p.Code))
 	}

@@ -238,11 +238,7 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 			}
 			t.Crashed = p.signal != 0
 			if t.Crashed {
-				p.fault, p.hasFault = h.faultAddress(t.siginfo, t.Signal)
-				p.code, p.hasCode = h.signalCode(t.siginfo, t.Signal)
-				if p.hasCode {
-					p.readSender(h, t.siginfo, t.Signal)
-				}
+				p.readSignalInfo(h, t.siginfo, t.Signal)
 			}
 			if reason, ok := target.StopOfSignal(h.machine, t.Signal); ok && p.hasFault {
 				t.Stop = &target.Stop{Reason: reason.Name}
@@ -272,6 +268,15 @@ func (p *process) finish(h *coreHeader, threads []*thread, d *sdk.Description, u
 		p.threads = append(p.threads, t.Thread)
 	}
 	return unplaced
+}
+
+// readSignalInfo reads NT_SIGINFO, which says nothing where it is of another signal.
+func (p *process) readSignalInfo(h *coreHeader, data []byte, signal int) {
+	x, ok := target.ReadSignalInfo(data, h.machine, h.order, h.size())
+	if !ok || x.Signal != signal {
+		return
+	}
+	p.fault, p.hasFault, p.code, p.hasCode, p.sender, p.call = x.Address, x.HasAddress, x.Code, true, x.Sender, x.SystemCall
 }
 
 // withoutPC says why the registers of a thread have no program counter.
@@ -311,67 +316,3 @@ func dumps(machine uint16, signal int) bool {
 	}
 	return slices.Contains(numbers, signal)
 }
-
-// faultAddress reads si_addr of NT_SIGINFO, struct siginfo: si_signo, si_errno,
-// si_code (4 bytes each; the last two change places on MIPS), then, aligned to a
-// word, si_addr for the signals that hardware raises. It is there only where the
-// kernel sent the signal for a fault: si_code is positive, not SI_KERNEL (0x80;
-// x86 says no more of an address that is not canonical), and not SEGV_CPERR
-// (10), which comes without an address.
-func (h *coreHeader) faultAddress(data []byte, signal int) (address uint64, ok bool) {
-	at := h.offset(12, 16)
-	code, _ := h.signalCode(data, signal)
-	if len(data) < at+h.size() {
-		return 0, false
-	}
-	const sigILL, sigFPE, sigSEGV = 4, 8, 11
-	sigBUS := 7
-	if !dumps(h.machine, sigBUS) {
-		sigBUS = 10
-	}
-	switch {
-	case code <= 0 || code >= 0x80:
-		return 0, false
-	case signal == sigSEGV && code == 10:
-		return 0, false
-	case signal == sigILL, signal == sigFPE, signal == sigSEGV, signal == sigBUS:
-		return h.word(data[at:]), true
-	}
-	return 0, false
-}
-
-// signalCode reads si_code of NT_SIGINFO; ok is false where it is of another signal.
-func (h *coreHeader) signalCode(data []byte, signal int) (code int32, ok bool) {
-	at := 8
-	if elf.Machine(h.machine) == elf.EM_MIPS {
-		at = 4
-	}
-	if len(data) < at+4 || int(int32(h.order.Uint32(data))) != signal {
-		return 0, false
-	}
-	return int32(h.order.Uint32(data[at:])), true
-}
-
-// readSender reads what NT_SIGINFO says of who sent a signal, behind si_code aligned to
-// a word: si_pid and si_uid where a process did (si_code is not positive; timers and
-// I/O have other members there), and si_call_addr, si_syscall and si_arch of the SIGSYS
-// of a filter (include/uapi/asm-generic/siginfo.h).
-func (p *process) readSender(h *coreHeader, data []byte, signal int) {
-	at := h.offset(12, 16)
-	switch name := target.SignalName(h.machine, signal); {
-	case (p.code == siUser || p.code == siQueue || p.code == siTKill) && len(data) >= at+8:
-		p.sender = &target.Sender{ID: int32(h.order.Uint32(data[at:])), User: h.order.Uint32(data[at+4:])} //nolint:gosec // its bits
-	case name == "SIGSYS" && p.code > 0 && len(data) >= at+h.size()+8:
-		p.call = &target.SystemCall{Address: h.word(data[at:])}
-		at += h.size()
-		p.call.Number = int32(h.order.Uint32(data[at:])) //nolint:gosec // its bits
-		p.call.Arch = h.order.Uint32(data[at+4:])
-	}
-}
-
-// Values of si_code of signals that processes send.
-const (
-	siUser  = 0
-	siQueue = -1
-	siTKill = -6
-)

@@ -5,6 +5,7 @@ package minidump
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -182,17 +183,21 @@ func (d *Dump) crashFacts() *target.Crash {
 }
 
 // addSignalFacts takes what Breakpad and Crashpad write of a siginfo_t beside the
-// address. Old versions of Breakpad write no si_code. Crashpad has si_pid and si_uid as
-// parameters of signals that the hardware does not raise, and of SIGSYS the number of
-// the system call and its architecture.
+// address. Crashpad has si_pid and si_uid as parameters of signals that the hardware does
+// not raise, and of SIGSYS the number of the system call and its architecture. Of a signal
+// that it does raise they lie where the address would.
 func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
 	if os := d.os(); c.IsRequest || x.Flags == lldbFlags || os != LinuxOS && os != Android {
 		return
 	}
-	c.Code, c.HasCode = int32(x.Flags), x.Flags != 0 //nolint:gosec // si_code has a sign
+	c.Code, c.HasCode = d.signalCode(x)
 	p, name := x.Parameters, signalName(d.arch(), x.Code)
 	switch {
-	case len(p) < 2 || !strings.HasPrefix(name, "SIG") || slices.Contains(faults, name):
+	case slices.Contains(faults, name):
+		if c.HasCode && target.IsFromProcess(c.Code) {
+			c.Sender = d.senderAt(x.Address)
+		}
+	case len(p) < 2 || !strings.HasPrefix(name, "SIG"):
 	case name == "SIGSYS":
 		c.SystemCall = &target.SystemCall{Number: int32(p[0]), Arch: uint32(p[1]), Address: d.address(x.Address)} //nolint:gosec // their bits
 	case slices.Contains(timers, name) || c.Code > 0:
@@ -200,6 +205,25 @@ func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
 		c.HasCode = true
 		c.Sender = &target.Sender{ID: int32(p[0]), User: uint32(p[1])} //nolint:gosec // their bits
 	}
+}
+
+// signalCode is si_code of a signal. It is 0, SI_USER, too where the writer left it out, as
+// old versions of Breakpad do; Crashpad always writes it.
+func (d *Dump) signalCode(x *Exception) (code int32, isKnown bool) {
+	return int32(x.Flags), x.Flags != 0 || d.Crashpad != nil //nolint:gosec // si_code has a sign
+}
+
+// senderAt is the sender of a signal in the place of an address: si_pid and si_uid, of
+// which 32 bits have room for the first.
+func (d *Dump) senderAt(address uint64) *target.Sender {
+	first, second := uint32(address), uint32(address>>32) //nolint:gosec // its halves
+	if d.word() == 4 {
+		return &target.Sender{ID: int32(first), NoUser: true} //nolint:gosec // its bits
+	}
+	if d.Order == binary.BigEndian {
+		first, second = second, first
+	}
+	return &target.Sender{ID: int32(first), User: second} //nolint:gosec // its bits
 }
 
 // hasInstruction says whether the address of an exception that is not about memory is that of

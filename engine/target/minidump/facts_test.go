@@ -154,3 +154,35 @@ func TestErrorsOfWindowsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestSendersOfSignals has signals that processes sent, of which the sender lies where the
+// address of a fault would. Crashpad always writes si_code, so that its 0 is SI_USER.
+func TestSendersOfSignals(t *testing.T) {
+	const amd64, x86, pid, user = 9, 0, 4711, 1000 << 32
+	for _, tt := range []struct {
+		machine     uint16
+		code, flags uint32
+		isCrashpad  bool
+		want        *target.Sender
+		reason      string
+	}{
+		{amd64, 11, 0, true, &target.Sender{ID: pid, User: 1000}, "SIGSEGV: SI_USER"},
+		{amd64, 5, 0, true, &target.Sender{ID: pid, User: 1000}, "SIGTRAP: SI_USER"},
+		{x86, 11, 0, true, &target.Sender{ID: pid, NoUser: true}, "SIGSEGV: SI_USER"},
+		{amd64, 7, 0xfffffffa, false, &target.Sender{ID: pid, User: 1000}, "SIGBUS: SI_TKILL"},
+		{amd64, 4, 0xffffffff, false, &target.Sender{ID: pid, User: 1000}, "SIGILL: SI_QUEUE"},
+		{amd64, 11, 0, false, nil, "SIGSEGV: SI_USER, or si_code is not in the dump, at 0x3e800001267"},
+		{amd64, 11, 1, true, nil, "SIGSEGV: SEGV_MAPERR, at 0x3e800001267"},
+		{amd64, 11, 0xfffffffe, true, nil, "SIGSEGV: SI_TIMER"},
+	} {
+		b := minidumptest.New(binary.LittleEndian)
+		b.System(tt.machine, 0x8201)
+		b.Exception(tt.code, tt.flags, user|pid)
+		if tt.isCrashpad {
+			b.Stream(uint32(StreamCrashpadInfo), make([]byte, 52))
+		}
+		d := read(t, b)
+		got := d.Facts().Crash
+		same(t, tt.reason, []any{got.Sender, got.HasAddress, d.Reason(&d.Exceptions[0]).String()}, []any{tt.want, tt.want == nil && tt.flags != 0xfffffffe, tt.reason})
+	}
+}

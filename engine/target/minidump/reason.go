@@ -118,18 +118,18 @@ func (d *Dump) signalReason(x *Exception) Reason {
 		r.IsRequest = r.Name == "SIGSTOP"
 		return r
 	}
-	code := int32(x.Flags)
+	code, isKnown := d.signalCode(x)
 	if name := target.SignalCode(r.Name, code); name != "" {
 		r.Detail = name
 	} else if code != 0 {
 		r.Detail = fmt.Sprintf("si_code %d", code)
-	} else {
-		r.Detail = "SI_USER, or si_code is not in the dump"
+	} else if r.Detail = "SI_USER"; !isKnown {
+		r.Detail += ", or si_code is not in the dump"
 	}
 	// The kernel says the address of a fault only (signal.c: force_sig_fault), which
 	// has a si_code of its own. SI_KERNEL is also that of an address which is not
 	// canonical. Older Breakpads did not write si_code.
-	if (code > 0 && code != target.SignalFromKernel || code == 0 && x.Address != 0) && slices.Contains(faults, r.Name) {
+	if (code > 0 && code != target.SignalFromKernel || !isKnown && x.Address != 0) && slices.Contains(faults, r.Name) {
 		r.Address, r.HasAddress = d.address(x.Address), true
 	}
 	return r

@@ -35,8 +35,12 @@ var (
 			return err
 		}},
 		{Name: "sender", Read: func(r *jsontext.Reader, c *crashEntry) error {
-			c.Sender = &target.Sender{}
+			c.Sender = &target.Sender{NoUser: true}
 			return jsontext.Members(r, c.Sender, senderFields)
+		}},
+		{Name: "first", Read: func(r *jsontext.Reader, c *crashEntry) error {
+			c.first = &firstEntry{}
+			return jsontext.Members(r, c.first, firstFields)
 		}},
 		{Name: "system_call", Read: func(r *jsontext.Reader, c *crashEntry) error {
 			c.SystemCall = &target.SystemCall{}
@@ -62,9 +66,29 @@ var (
 		}},
 		{Name: "user", Read: func(r *jsontext.Reader, s *target.Sender) error {
 			n, err := r.Integer(math.MaxUint32)
-			s.User = uint32(n) //nolint:gosec // bounded
+			s.User, s.NoUser = uint32(n), false //nolint:gosec // bounded
 			return err
 		}},
+	}
+	firstFields = []jsontext.Field[firstEntry]{
+		{Name: "signal", Read: func(r *jsontext.Reader, x *firstEntry) error {
+			n, err := r.Integer(math.MaxInt32)
+			x.Signal = int(n) //nolint:gosec // bounded
+			return err
+		}},
+		{Name: "name", Read: jsontext.SetName(func(x *firstEntry) *string { return &x.Name })},
+		{Name: "address", Read: func(r *jsontext.Reader, x *firstEntry) (err error) {
+			x.address, err = r.Hex()
+			x.HasAddress = true
+			return err
+		}},
+		{Name: "sender", Read: func(r *jsontext.Reader, x *firstEntry) error {
+			x.Sender = &target.Sender{NoUser: true}
+			return jsontext.Members(r, x.Sender, senderFields)
+		}},
+		{Name: "thread", Read: jsontext.SetID(func(x *firstEntry) *string { return &x.Thread })},
+		{Name: "pc", Read: jsontext.SetHex(func(x *firstEntry) *jsontext.Hex { return &x.pc })},
+		{Name: "handler", Read: jsontext.SetName(func(x *firstEntry) *string { return &x.Handler })},
 	}
 	callFields = []jsontext.Field[crashEntry]{
 		{Name: "number", Read: func(r *jsontext.Reader, c *crashEntry) error {
@@ -133,6 +157,14 @@ func (s *Snapshot) addCrash(d *document) {
 	}
 	if c.SystemCall != nil {
 		c.SystemCall.Address = c.callAddress.Value
+	}
+	if x := c.first; x != nil {
+		if x.pc.Wrong != "" || x.address.Wrong != "" {
+			s.problem("crash: first: pc or address is no number of 64 bits: it is left out")
+		} else {
+			x.PC, x.Address = x.pc.Value, x.address.Value
+			c.First = &x.FirstCrash
+		}
 	}
 	for i, p := range c.parameters {
 		if p.Wrong != "" {
@@ -204,10 +236,20 @@ type (
 		SystemCall *callText   `json:"system_call,omitempty"`
 		Access     string      `json:"access,omitempty"`
 		Parameters []string    `json:"parameters,omitempty"`
+		First      *firstText  `json:"first,omitempty"`
+	}
+	firstText struct {
+		Signal  int         `json:"signal"`
+		Name    string      `json:"name,omitempty"`
+		Address string      `json:"address,omitempty"`
+		Sender  *senderText `json:"sender,omitempty"`
+		Thread  string      `json:"thread,omitempty"`
+		PC      string      `json:"pc"`
+		Handler string      `json:"handler,omitempty"`
 	}
 	senderText struct {
-		Process int32  `json:"process"`
-		User    uint32 `json:"user"`
+		Process int32   `json:"process"`
+		User    *uint32 `json:"user,omitempty"`
 	}
 	callText struct {
 		Number  int32  `json:"number"`
@@ -245,8 +287,15 @@ func (w *writer) crash(c *target.Crash) error {
 	if c.HasCode {
 		out.Code = hexText(uint64(uint32(c.Code))) //nolint:gosec // its bits
 	}
-	if s := c.Sender; s != nil && s.ID >= 0 {
-		out.Sender = &senderText{s.ID, s.User}
+	out.Sender = newSenderText(c.Sender)
+	if x := c.First; x != nil {
+		if err := checkTexts(x.Name, x.Thread, x.Handler); err != nil {
+			return fmt.Errorf("crash: first: %w", err)
+		}
+		out.First = &firstText{Signal: x.Signal, Name: x.Name, Sender: newSenderText(x.Sender), Thread: x.Thread, PC: hexText(x.PC), Handler: x.Handler}
+		if x.HasAddress {
+			out.First.Address = hexText(x.Address)
+		}
 	}
 	if k := c.SystemCall; k != nil && k.Number >= 0 {
 		out.SystemCall = &callText{k.Number, k.Arch, hexText(k.Address)}
@@ -255,6 +304,16 @@ func (w *writer) crash(c *target.Crash) error {
 		out.Parameters = append(out.Parameters, hexText(p))
 	}
 	return w.member("crash", out)
+}
+
+func newSenderText(s *target.Sender) *senderText {
+	switch {
+	case s == nil || s.ID < 0:
+		return nil
+	case s.NoUser:
+		return &senderText{Process: s.ID}
+	}
+	return &senderText{s.ID, &s.User}
 }
 
 // process writes whose process it was.

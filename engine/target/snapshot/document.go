@@ -68,6 +68,13 @@ type crashEntry struct {
 	address, code jsontext.Hex
 	callAddress   jsontext.Hex
 	parameters    []jsontext.Hex
+	first         *firstEntry // nil: it has none
+}
+
+// firstEntry is the crash that a handler caught before.
+type firstEntry struct {
+	target.FirstCrash
+	address, pc jsontext.Hex
 }
 
 // mappingEntry is memory that was mapped, around an address that explains the crash.

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fact
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// A FirstCrash is the crash that a signal handler caught, with where it is in the stack. The
+// kernel left on the handler's stack why it called it.
+type FirstCrash struct {
+	target.FirstCrash
+	// Frame is the index of the frame that was interrupted among the physical ones of the
+	// stack, and Inside are the frames further in: the handler's. The index is 0 where the
+	// stack does not show it.
+	Frame  int
+	Inside []walk.Frame
+
+	info    target.SignalInfo
+	hasInfo bool // else the registers alone say what happened
+}
+
+// FindFirst finds the first crash in the stack of a thread; nil where no handler of one
+// is under way there.
+func FindFirst(ctx context.Context, p *walk.Process, s *walk.Stack) *FirstCrash {
+	if !slices.ContainsFunc(s.Frames, func(f walk.Frame) bool { return f.SignalFrame }) {
+		return nil
+	}
+	return newCrash(ctx, p, s.Thread).first
+}
+
+// keptFirst is the first crash as a snapshot has it, whose stack may not show it for want of files.
+func (c *crash) keptFirst() *FirstCrash {
+	if c.first != nil || c.kept.First == nil {
+		return c.first
+	}
+	x := &FirstCrash{FirstCrash: *c.kept.First}
+	for i := range c.stack.Frames {
+		if i > 0 && c.stack.Frames[i].PC == x.PC {
+			x.Frame, x.Inside = i, c.stack.Frames[:i]
+			break
+		}
+	}
+	return x
+}
+
+// caught are the signals whose handlers catch crashes.
+var caught = []string{"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP"}
+
+// findFirst finds the first crash: the outermost one that a fault of the processor or
+// abort() caused, or else one by a signal that a process sent.
+func (c *crash) findFirst() (first *FirstCrash) {
+	if c.machine == nil || c.machine.SignalFrame == nil || c.thread.Wave != nil {
+		return nil
+	}
+	for i := len(c.stack.Frames) - 2; i > 0; i-- {
+		if !c.stack.Frames[i].SignalFrame {
+			continue
+		}
+		x := c.caughtAt(i)
+		switch {
+		case x == nil || x.Sender != nil && first != nil:
+		case x.Sender == nil || x.Signal == sigABRT:
+			return x
+		default:
+			first = x
+		}
+	}
+	return first
+}
+
+// caughtAt is the crash whose signal frame is one of the stack; nil where its signal is not
+// one of a crash.
+func (c *crash) caughtAt(i int) *FirstCrash {
+	if i+1 >= len(c.frames) {
+		return nil
+	}
+	sp, err := c.frames[i].Value(uint64(c.machine.SP))
+	if err != nil {
+		return nil
+	}
+	x := &FirstCrash{Frame: i + 1, Inside: c.stack.Frames[:i+1]}
+	x.Thread, x.PC, x.Handler = c.thread.ID, c.stack.Frames[i+1].PC, c.functionAt(i-1)
+	trap, hasTrap := c.trapAt(sp)
+	info, ok := c.signalInfo(sp, hasTrap)
+	x.hasInfo = ok && c.agrees(&info, trap, hasTrap, sp)
+	if !x.hasInfo {
+		if info, ok = c.trapInfo(trap, hasTrap, sp); !ok || !c.behind(x, &info).isCause() {
+			if !c.isAbort(i + 1) {
+				return nil
+			}
+			info = target.SignalInfo{Signal: sigABRT, Sender: c.itself()}
+		}
+	}
+	name := target.SignalName(c.process.Info().Machine, info.Signal)
+	if !slices.Contains(caught, name) || info.Sender != nil && isOfGo(&c.stack.Frames[i+1]) {
+		return nil
+	}
+	x.info = info
+	x.Signal, x.Name, x.Sender = info.Signal, target.SignalCrash(name, info.Code), info.Sender
+	x.Address, x.HasAddress = info.Address, info.HasAddress
+	return x
+}
+
+// isAbort says whether a frame is of what abort() calls to send SIGABRT.
+func (c *crash) isAbort(first int) bool {
+	for i := first; i < len(c.stack.Frames) && i < first+maxRaise; i++ {
+		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
+			return true
+		}
+	}
+	return false
+}
+
+// maxRaise is how many frames abort() has: those of raise and what that calls.
+const maxRaise = 5
+
+// itself is the process as the sender of a signal.
+func (c *crash) itself() *target.Sender {
+	s := &target.Sender{}
+	if f := c.process.Info().Facts; f != nil {
+		s.ID = int32(f.Process.ID) //nolint:gosec // as the target says
+		if f.Process.User != nil {
+			s.User = *f.Process.User
+		}
+	}
+	return s
+}
+
+// isOfGo says whether a frame is one of Go's runtime, which ends the process by a signal that
+// it handles itself.
+func isOfGo(f *walk.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
+
+// usedOfInfo is how many bytes of a siginfo_t the kernel has something in.
+const usedOfInfo = 48
+
+// signalInfo reads the siginfo_t of a signal frame.
+func (c *crash) signalInfo(sp uint64, hasTrap bool) (x target.SignalInfo, ok bool) {
+	b := make([]byte, target.SignalInfoSize)
+	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, sp+uint64(c.machine.SignalFrame.Info), b)
+	// The kernel fills the rest with zeros. Emulators that say no exceptions do not.
+	if n < len(b) || hasTrap && slices.Max(b[usedOfInfo:]) > 0 {
+		return x, false
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if c.order == sdk.BigEndian {
+		order = binary.BigEndian
+	}
+	return target.ReadSignalInfo(b, c.process.Info().Machine, order, c.wordSize())
+}
+
+// agrees says whether a siginfo_t is one: the kernel leaves out that of a handler that did
+// not ask for it, and its place has then what was there before. It must be well formed, and
+// that of a fault must not contradict the exception and the address, which are always there.
+func (c *crash) agrees(x *target.SignalInfo, trap sdk.Trap, hasTrap bool, sp uint64) bool {
+	name := target.SignalName(c.process.Info().Machine, x.Signal)
+	if name == "" || x.Error != 0 || x.Code != target.SignalFromUser && target.SignalCode(name, x.Code) == "" {
+		return false
+	}
+	if x.Sender != nil {
+		return x.Sender.ID > 0
+	}
+	if !hasTrap || name == "SIGTRAP" || !slices.Contains(caught, name) {
+		return true
+	}
+	if !trap.HasAddress {
+		return int(trap.Signal) == x.Signal
+	}
+	address, ok := c.word(sp + uint64(c.machine.SignalFrame.Address))
+	return x.HasAddress && ok && c.untagged(address) == c.untagged(x.Address)
+}
+
+// trapAt is the exception of the processor that a signal frame has; ok is false where it has
+// none, or none that becomes a signal.
+func (c *crash) trapAt(sp uint64) (t sdk.Trap, ok bool) {
+	s := c.machine.SignalFrame
+	if s.Trap == 0 {
+		return t, false
+	}
+	at := sp + uint64(s.Trap)
+	if s.TrapRecord != 0 {
+		if at, ok = c.record(at, s.TrapRecord); !ok {
+			return t, false
+		}
+	}
+	word, ok := c.word(at)
+	for _, t := range s.Traps {
+		if ok && word>>s.TrapShift == uint64(t.Number) {
+			return t, true
+		}
+	}
+	return t, false
+}
+
+// maxRecords bounds the records of a signal frame.
+const maxRecords = 64
+
+// record finds the contents of a record of a signal frame by its magic number.
+func (c *crash) record(at uint64, magic uint32) (uint64, bool) {
+	for range maxRecords {
+		number, ok := c.half(at)
+		size, isThere := c.half(at + 4)
+		switch {
+		case !ok || !isThere || number == 0 || size < 8:
+			return 0, false
+		case number == uint64(magic):
+			return at + 8, true
+		}
+		at += size
+	}
+	return 0, false
+}
+
+// trapInfo is what a handler without a siginfo_t was called for, by the exception of the
+// processor: that of the thread's last fault, which may have been another one.
+func (c *crash) trapInfo(trap sdk.Trap, hasTrap bool, sp uint64) (x target.SignalInfo, ok bool) {
+	if !hasTrap {
+		// Where the record is left out the address may be that of a fault all the same.
+		trap = sdk.Trap{Signal: sigSEGV, HasAddress: c.machine.SignalFrame.TrapRecord != 0}
+	}
+	x.Signal = int(trap.Signal)
+	switch {
+	case !hasTrap && !trap.HasAddress:
+		return x, false
+	case trap.HasAddress:
+		x.Address, x.HasAddress = c.word(sp + uint64(c.machine.SignalFrame.Address))
+		return x, x.HasAddress
+	}
+	if c.machine.CanonicalBits != 0 && x.Signal != sigFPE {
+		x.Code = target.SignalFromKernel // as of all exceptions of x86 without an address
+	}
+	return x, true
+}
+
+// Signals that have the same number on every machine.
+const (
+	sigABRT = 6
+	sigFPE  = 8
+	sigSEGV = 11
+)
+
+// behind is the first crash as if it had ended the process.
+func (c *crash) behind(x *FirstCrash, info *target.SignalInfo) *crash {
+	first := *c
+	first.first, first.frame = nil, x.Frame
+	first.signal = target.SignalName(c.process.Info().Machine, info.Signal)
+	first.address, first.hasAddress = info.Address, info.HasAddress
+	first.kept = &target.Crash{
+		Code: info.Code, HasCode: x.hasInfo || info.Code != 0, Sender: info.Sender,
+		Name: target.SignalCrash(first.signal, info.Code),
+	}
+	stack := *c.stack
+	stack.Frames = stack.Frames[x.Frame:]
+	first.stack, first.frames = &stack, c.frames[min(x.Frame, len(c.frames)):]
+	first.setPC(x.PC, true)
+	return &first
+}
+
+// isCause says whether the instruction at the PC can have raised the signal.
+func (c *crash) isCause() bool {
+	switch c.signal {
+	case "SIGSEGV", "SIGBUS":
+		switch {
+		case c.hasAddress:
+			return c.isReached(c.address)
+		case c.kept.Code == target.SignalFromKernel:
+			return c.instruction.Kind == sdk.PrivilegedInstruction || c.protectionOf() != ""
+		}
+		return c.accesses() != ""
+	case "SIGFPE":
+		return c.instruction.Kind == sdk.DivideInstruction
+	case "SIGILL":
+		return !c.isDecoded || c.instruction.Text == noInstruction || c.instruction.Kind == sdk.UndefinedInstruction
+	case "SIGTRAP":
+		return c.breakpointText() != ""
+	}
+	return false
+}
+
+// isReached says whether the instruction at the PC accesses an address, or lies there.
+func (c *crash) isReached(address uint64) bool {
+	return c.failing(address) != nil || c.hasPC && address-c.pc < uint64(max(c.instruction.Size, 1))
+}
+
+// again explains a signal of a fault that the process sent to itself where it was not in a
+// system call: a handler raised it again while it was blocked, and returned. The PC is still
+// at the instruction that failed, and the signal frame is still there below the stack, unless
+// the handler had another one.
+func (c *crash) again() string {
+	if !c.isOwn() || c.kept.Code > 0 || c.signal == "SIGABRT" || !slices.Contains(caught, c.signal) || !c.hasPC || c.isBehindCall() {
+		return ""
+	}
+	x := &FirstCrash{FirstCrash: target.FirstCrash{PC: c.pc}}
+	info, ok := c.popped()
+	if x.hasInfo = ok; !ok {
+		info = target.SignalInfo{Signal: c.process.Info().Signal}
+	}
+	first := c.behind(x, &info)
+	if !ok && (c.pc == 0 || !first.isCause() && first.execution() == "") {
+		return ""
+	}
+	if text := first.explanation(); text != "" {
+		return text + ", raised again by the process"
+	}
+	return ""
+}
+
+// maxPopped is how far below the stack pointer a signal frame begins at most, of which the
+// state of the vector registers takes most.
+const maxPopped = 1 << 15
+
+// popped is the siginfo_t of the signal frame by which the kernel came back to the PC.
+func (c *crash) popped() (info target.SignalInfo, ok bool) {
+	if c.machine == nil || c.machine.SignalFrame == nil || c.machine.SignalFrame.PC == 0 {
+		return info, false
+	}
+	sp, ok := c.register(c.machine.SP)
+	if !ok {
+		return info, false
+	}
+	b := make([]byte, min(maxPopped, sp))
+	start, size := sp-uint64(len(b)), c.wordSize()
+	n, _ := c.process.State().ReadMemory(locexpr.DefaultSpace, start, b)
+	for at := 0; at+size <= n; at += size {
+		if integer(b[at:at+size], c.order) != c.pc {
+			continue
+		}
+		frame := start + uint64(at) - uint64(c.machine.SignalFrame.PC)
+		trap, hasTrap := c.trapAt(frame)
+		info, ok = c.signalInfo(frame, hasTrap)
+		if ok && info.Signal == c.process.Info().Signal && info.Code > 0 && c.agrees(&info, trap, hasTrap, frame) {
+			return info, true
+		}
+	}
+	return info, false
+}
+
+// isFalse says whether the instruction at the PC cannot have accessed the address that a signal
+// has: a process sent it, with what it had of another one, or the target does not say who
+// did, and the address may be the ID of that process.
+func (c *crash) isFalse(address uint64) bool {
+	if !c.hasPC || !c.isDecoded || c.kept.Access != "" || c.signal != "SIGSEGV" && c.signal != "SIGBUS" || c.isReached(address) {
+		return false
+	}
+	return c.isBehindCall() || !c.kept.HasCode && address < maxProcess
+}
+
+// maxProcess is the end of the IDs of processes (PID_MAX_LIMIT of Linux).
+const maxProcess = 1 << 22
+
+// isBehindCall says whether the instruction before the PC is a system call: a signal that a
+// thread sends to itself stops it there.
+func (c *crash) isBehindCall() bool {
+	if c.machine == nil {
+		return false
+	}
+	for size := uint64(1); size <= uint64(c.machine.MaxInstruction) && size <= maxSystemCall && size <= c.pc; size++ {
+		in, err := c.process.Instruction(c.ctx, c.thread, c.pc-size)
+		if err == nil && uint64(in.Size) == size && in.Kind == sdk.SystemCallInstruction {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSystemCall is how long the instructions of system calls are at most.
+const maxSystemCall = 4

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fact
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/engine/walk"
+)
+
+// This file names the places of a crash: the frame that failed, whether it has a name or not,
+// and who called it.
+
+// libraries are the beginnings of names of functions that only pass a failure on.
+var libraries = []string{
+	"std::", "__gnu_cxx::", "__cxa_", "_Unwind_", "__gxx_", "core::", "alloc::", "rust_", "__rust", "<std::", "<core::", "<alloc::",
+	"runtime.", "__assert", "abort", "raise", "__libc_", "__stack_chk", "__fortify", "__chk_fail", "malloc_", "_int_", "operator ",
+	"__interceptor", "___interceptor",
+}
+
+func isLibrary(name string) bool { return beginsWith(name, libraries) || beginsWith(name, sanitizers) }
+
+func beginsWith(name string, list []string) bool {
+	return slices.ContainsFunc(list, func(begin string) bool { return strings.HasPrefix(name, begin) })
+}
+
+// in names where the process failed: the innermost frame, and the program's own function
+// that called it where that is one of a library.
+func (c *crash) in() string { return c.inFrom(0) }
+
+// inFrom is in of the frames from one on.
+func (c *crash) inFrom(first int) string {
+	if first >= len(c.stack.Frames) {
+		return ""
+	}
+	text := c.place(&c.stack.Frames[first])
+	if text == "" {
+		return ""
+	}
+	if from := c.caller(first); from != "" && from != text {
+		text += ", called from " + from
+	}
+	return " in " + text
+}
+
+// calledFrom names the function that called what the PC is in.
+func (c *crash) calledFrom() string {
+	if from := c.inFrom(1); from != "" {
+		return ", called from" + from[len(" in"):]
+	}
+	return ""
+}
+
+// by names the innermost function of the program's own: one that is in another module
+// than the function that sent the signal, and no part of a run-time library.
+func (c *crash) by() string {
+	name, _ := c.culprit(0)
+	if name == "" {
+		return ""
+	}
+	return " in " + name
+}
+
+// place names where a frame is: its innermost function, or the module and the offset in
+// it, or, outside all modules, what is mapped there; "" where nothing is.
+func (c *crash) place(f *walk.Frame) string {
+	if name := nameAt(f); name != "" {
+		return name
+	}
+	if f.Module != nil {
+		if file := object.LastPart(f.Module.Path); file != "" {
+			return fmt.Sprintf("%s+%#x", file, f.ModuleOffset)
+		}
+	}
+	_, at, _ := c.around(f.PC)
+	_, isExecutable := c.process.State().Mapped(f.PC)
+	switch {
+	case at != nil && at.File != "":
+		return fmt.Sprintf("%s, at its offset %#x", object.LastPart(at.File), at.Offset+f.PC-at.Start)
+	case isExecutable:
+		return fmt.Sprintf("code at %#x, which no file has", f.PC)
+	}
+	return ""
+}
+
+// nameAt is the innermost function at a frame that has a name; "" where none has.
+func nameAt(f *walk.Frame) string {
+	for i := range f.Symbols {
+		if name := f.Symbols[i].Function; name != "" {
+			return strings.TrimPrefix(name, "__GI_") // glibc's own calls of what it exports
+		}
+	}
+	return ""
+}
+
+// functionAt is the function that a frame belongs to, whatever was inlined there, or where it is.
+func (c *crash) functionAt(i int) string {
+	f := &c.stack.Frames[i]
+	if n := len(f.Symbols); n > 0 && f.Symbols[n-1].Function != "" {
+		return strings.TrimPrefix(f.Symbols[n-1].Function, "__GI_")
+	}
+	return c.place(f)
+}
+
+// maxNamed is how many frames are looked at for one that has a name.
+const maxNamed = 64
+
+// caller names who called the function at a frame: the program's own function where that
+// is one of a library, and the next one that has a name where it has none.
+func (c *crash) caller(first int) string {
+	if nameAt(&c.stack.Frames[first]) != "" {
+		name, _ := c.culprit(first)
+		return name
+	}
+	name := ""
+	var in *target.Module
+	for i := first + 1; i < len(c.stack.Frames) && i < first+maxNamed; i++ {
+		f := &c.stack.Frames[i]
+		next := nameAt(f)
+		switch {
+		case isStart(next), name != "" && (f.Module != in || next == ""):
+			return name
+		case next != "":
+			if name, in = next, f.Module; in == nil || !isLibC(in.Path) {
+				return name
+			}
+			// Of the C library it is the function by which the program called it.
+			name = c.functionAt(i)
+		}
+	}
+	return name
+}
+
+// isStart says whether a function is one that called the program's outermost one, which
+// says nothing of a crash.
+func isStart(name string) bool {
+	return name == "_start" || strings.HasPrefix(name, "__libc_start") || name == "start_thread" || strings.HasPrefix(name, "clone") ||
+		strings.HasPrefix(name, "__clone")
+}
+
+// culprit is the innermost function of the program's own from a frame on, with its
+// position, or its module and offset where it has no name; "" where there is none.
+func (c *crash) culprit(first int) (name, position string) {
+	for i := first; i < len(c.stack.Frames); i++ {
+		f := &c.stack.Frames[i]
+		if f.Module == nil || isLibC(f.Module.Path) || isLibCxx(f.Module.Path) {
+			continue
+		}
+		if nameAt(f) == "" {
+			return c.place(f), ""
+		}
+		for j := range f.Symbols {
+			s := &f.Symbols[j]
+			if s.Function == "" || isLibrary(s.Function) || isSystemHeader(s.File) {
+				continue
+			}
+			if s.Line > 0 {
+				position = fmt.Sprintf("%s:%d", path.Base(s.File), s.Line)
+			}
+			return s.Function, position
+		}
+	}
+	return "", ""
+}
+
+// isSystemHeader says whether a file is one of the system's include files, which those of
+// a cross compiler are in a folder of their own: /usr/aarch64-linux-gnu/include.
+func isSystemHeader(file string) bool {
+	rest, isSystems := strings.CutPrefix(file, "/usr/")
+	return isSystems && (strings.HasPrefix(rest, "include/") || strings.Contains(rest, "/include/")) && !strings.HasPrefix(rest, "local/") && !strings.HasPrefix(rest, "src/")
+}
+
+// systems are the beginnings of the names of libraries of systems that only pass a failure
+// on: the C library and what belongs to it, and the parts of Windows by which programs raise
+// exceptions.
+var systems = []string{
+	"libc.so", "libc-2", "libpthread", "ld-linux", "ld-musl", "ld-2", "libm.so", "linux-vdso",
+	"ntdll.", "kernel32.", "kernelbase.", "ucrtbase", "vcruntime", "msvcp", "msvcr",
+}
+
+// runtimes are those of libraries that compilers' code needs, which pass exceptions on.
+var runtimes = []string{"libstdc++.so", "libc++", "libgcc_s", "libunwind.", "libsupc++"}
+
+func isLibC(file string) bool { return beginsWith(strings.ToLower(object.LastPart(file)), systems) }
+
+func isLibCxx(file string) bool { return beginsWith(strings.ToLower(object.LastPart(file)), runtimes) }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"slices"
+)
+
+// SignalInfoSize is how many bytes a siginfo_t of Linux has.
+const SignalInfoSize = 128
+
+// A SignalInfo is what a siginfo_t of Linux says (include/uapi/asm-generic/siginfo.h).
+type SignalInfo struct {
+	Signal      int
+	Error, Code int32 // si_errno, si_code
+	// Address is what was accessed, if HasAddress. It is there only where the kernel sent
+	// the signal for a fault: si_code is positive, not SI_KERNEL (x86 says no more of an
+	// address that is not canonical), and not SEGV_CPERR, which comes without an address.
+	Address    uint64
+	HasAddress bool
+	Sender     *Sender     // nil where the kernel sent the signal
+	SystemCall *SystemCall // of SIGSYS of a filter
+}
+
+// Values of si_code of signals that processes send, beside those that senders has: timers
+// and I/O have other members than a sender.
+const (
+	SignalFromUser  = 0
+	signalFromQueue = -1
+	signalFromTKill = -6
+)
+
+// IsFromProcess says whether a process sent a signal with an si_code.
+func IsFromProcess(code int32) bool {
+	return code == SignalFromUser || code == signalFromQueue || code == signalFromTKill
+}
+
+// addressed are the signals whose siginfo_t has the address of a fault.
+var addressed = []string{"SIGILL", "SIGFPE", "SIGSEGV", "SIGBUS"}
+
+// ReadSignalInfo reads a siginfo_t: si_signo, si_errno and si_code of 4 bytes each, of
+// which MIPS has the last two in the other order, and, aligned to a word of wordSize bytes,
+// what belongs to the signal. ok is false where the data does not reach to si_code.
+func ReadSignalInfo(data []byte, machine uint16, order binary.ByteOrder, wordSize int) (x SignalInfo, ok bool) {
+	if len(data) < 12 {
+		return x, false
+	}
+	half := func(at int) uint32 { return order.Uint32(data[at:]) }
+	x.Signal, x.Error, x.Code = int(int32(half(0))), int32(half(4)), int32(half(8)) //nolint:gosec // their bits
+	if elf.Machine(machine) == elf.EM_MIPS {
+		x.Error, x.Code = x.Code, x.Error
+	}
+	word := func(at int) uint64 {
+		if wordSize == 8 {
+			return order.Uint64(data[at:])
+		}
+		return uint64(half(at))
+	}
+	at, name := 8+wordSize, SignalName(machine, x.Signal)
+	if len(data) < at+wordSize {
+		return x, true
+	}
+	switch {
+	case IsFromProcess(x.Code) && len(data) >= at+8:
+		x.Sender = &Sender{ID: int32(half(at)), User: half(at + 4)} //nolint:gosec // its bits
+	case name == "SIGSYS" && x.Code > 0 && len(data) >= at+wordSize+8:
+		x.SystemCall = &SystemCall{Address: word(at), Number: int32(half(at + wordSize)), Arch: half(at + wordSize + 4)} //nolint:gosec // its bits
+	case x.Code > 0 && x.Code < SignalFromKernel && slices.Contains(addressed, name) && SignalCode(name, x.Code) != "SEGV_CPERR":
+		x.Address, x.HasAddress = word(at), true
+	}
+	return x, true
+}
