@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
@@ -189,7 +190,7 @@ func TestWhatIsForgottenIsGivenBack(t *testing.T) {
 		if v := o.Variables(address); v != nil {
 			variables += len(v.List)
 		}
-		if _, err := o.Call(address); err != nil {
+		if _, err := o.Call(address, dwarf.Entry{}); err != nil {
 			t.Error(err)
 		}
 		o.KeepSite(address, CallSite{IsAfterCall: true})

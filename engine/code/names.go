@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
 // nameSources make the sources of an object's names, in the order in which they
@@ -22,10 +23,12 @@ var nameSources = []func(*Object) symbol.Source{
 	newPluginNames,   // of the plugin
 }
 
-// A nameKey is an address, and whether inlined calls are left out.
+// A nameKey is an address, whether inlined calls are left out, and which of several
+// functions with the same code is there; the zero Entry: that is not known.
 type nameKey struct {
 	address    uint64
 	isPhysical bool
+	function   dwarf.Entry
 }
 
 // frameBytes is about what a symbol.Frame takes; its texts are shared.
@@ -38,13 +41,19 @@ func nameBytes(frames []symbol.Frame) int { return 64 + len(frames)*frameBytes }
 // containing function alone, at the position of the innermost. The slice is shared:
 // nobody changes it.
 func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
-	key := nameKey{address, isPhysical}
+	return o.NamesIn(address, isPhysical, dwarf.Entry{})
+}
+
+// NamesIn is Names where several functions have the same code: as one of them, which
+// dwarf.Reader.Equals gave, has it. Of the zero Entry it is Names.
+func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) []symbol.Frame {
+	key := nameKey{address, isPhysical, function}
 	frames, known := o.names.find(key)
 	if known {
 		return frames
 	}
 	isOpen := o.hasOpened() // the plugin may name what nothing else does
-	frames = o.findNames(address)
+	frames = o.findNames(address, function)
 	if n := len(frames); n > 1 && isPhysical {
 		physical := frames[n-1]
 		physical.File, physical.Line, physical.Column = frames[0].File, frames[0].Line, frames[0].Column
@@ -59,7 +68,7 @@ func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
 // AllNames is Names, and asks the plugin about the object before: it is for
 // addresses that no walk came to.
 func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
-	if frames, known := o.names.find(nameKey{address, isPhysical}); known {
+	if frames, known := o.names.find(nameKey{address: address, isPhysical: isPhysical}); known {
 		return frames
 	}
 	// What the plugin does not say is not known, nor what is in a file that is cut.
@@ -74,7 +83,12 @@ func (o *Object) hasOpened() bool {
 }
 
 // findNames asks the sources.
-func (o *Object) findNames(address uint64) (frames []symbol.Frame) {
+func (o *Object) findNames(address uint64, function dwarf.Entry) (frames []symbol.Frame) {
+	if !function.IsZero() {
+		if frames = o.symbols.FramesIn(nil, address, function); len(frames) > 0 {
+			return o.fromSource(frames, address)
+		}
+	}
 	o.namersOnce.Do(func() {
 		for _, open := range nameSources {
 			if s := open(o); s != nil {

@@ -59,8 +59,8 @@ type Object struct {
 
 	sites     cache[uint64, CallSite]        // by return address
 	names     cache[nameKey, []symbol.Frame] // see Names
-	calls     cache[uint64, *Call]           // by return address
-	variables cache[uint64, *Variables]      // by address; nil where no function is described
+	calls     cache[nameKey, *Call]          // by return address
+	variables cache[nameKey, *Variables]     // by address; nil where no function is described
 	scoped    cache[uint64, dwarf.Entry]     // the function at an address
 	byName    namedFunctions
 	data      dataSymbols

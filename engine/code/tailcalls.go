@@ -25,17 +25,19 @@ type namedFunctions struct {
 const callBytes = 100 // about what a Call takes in a map
 
 // Call is the call with a return address, an address of the object, by its
-// DW_TAG_call_site (DWARF 5, 3.4). The answer is remembered. It is called inside
-// object.Guard.
-func (o *Object) Call(returnPC uint64) (Call, error) {
-	known, isKnown := o.calls.find(returnPC)
+// DW_TAG_call_site (DWARF 5, 3.4): that of one of several functions with the same code,
+// which dwarf.Reader.Equals gave, or of the zero Entry that of the function that is there.
+// The answer is remembered. It is called inside object.Guard.
+func (o *Object) Call(returnPC uint64, function dwarf.Entry) (Call, error) {
+	key := nameKey{address: returnPC, function: function}
+	known, isKnown := o.calls.find(key)
 	if isKnown {
 		return *known, nil
 	}
 	var call Call
 	if d := o.DWARF(); d != nil {
 		var err error
-		if call.Site, err = d.CallSite(returnPC); err != nil {
+		if call.Site, err = d.CallSiteIn(returnPC, function); err != nil {
 			return Call{}, err
 		}
 		if !call.Site.IsZero() {
@@ -44,7 +46,7 @@ func (o *Object) Call(returnPC uint64) (Call, error) {
 			}
 		}
 	}
-	keep(o, &o.calls, returnPC, &call, callBytes)
+	keep(o, &o.calls, key, &call, callBytes)
 	return call, nil
 }
 

@@ -88,20 +88,27 @@ const variableBytes = 256
 // Variables are those in scope at an address of the object; nil where no function is
 // described. They are shared: nobody changes them.
 func (o *Object) Variables(address uint64) *Variables {
+	return o.VariablesIn(address, dwarf.Entry{})
+}
+
+// VariablesIn is Variables where several functions have the same code: in one of them,
+// which dwarf.Reader.Equals gave. Of the zero Entry it is Variables.
+func (o *Object) VariablesIn(address uint64, function dwarf.Entry) *Variables {
 	d := o.DWARF()
 	if d == nil {
 		return nil
 	}
-	found, isKnown := o.variables.find(address)
+	key := nameKey{address: address, function: function}
+	found, isKnown := o.variables.find(key)
 	if isKnown {
 		return found
 	}
-	found = readVariables(d, address)
+	found = readVariables(d, address, function)
 	bytes := 0
 	if found != nil {
 		bytes = variableBytes * (1 + len(found.List))
 	}
-	keep(o, &o.variables, address, found, bytes)
+	keep(o, &o.variables, key, found, bytes)
 	return found
 }
 
@@ -129,8 +136,8 @@ func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
 	return function, nil
 }
 
-func readVariables(d *dwarf.Reader, address uint64) *Variables {
-	scopes, err := d.Scopes(address)
+func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Variables {
+	scopes, err := d.ScopesIn(address, function)
 	if err != nil {
 		return &Variables{Problem: err.Error()}
 	}

@@ -42,6 +42,7 @@ type profileFrameJSON struct {
 	Column         int    `json:"column,omitempty"`
 	LineFrom       string `json:"line_from,omitempty"`
 	ScopeFrom      string `json:"scope_from,omitempty"`
+	EqualFunctions int    `json:"equal_functions,omitempty"`
 	Inlined        bool   `json:"inlined"`
 	Kernel         bool   `json:"kernel"`
 	Device         bool   `json:"device,omitempty"`
@@ -340,6 +341,7 @@ func (r *Profile) newProfileFrame(f *engine.ProfileFrame, i int) *profileFrameJS
 	out.Function, out.LinkageName = s.Function, s.LinkageName
 	out.File, out.Line, out.Column = s.File, s.Line, s.Column
 	out.LineFrom, out.ScopeFrom = nameSources(s)
+	out.EqualFunctions = equalFunctions(s)
 	if !out.Inlined && s.HasStart {
 		out.FunctionOffset = offset(f.ModuleOffset, s.Start)
 	}

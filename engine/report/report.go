@@ -262,8 +262,9 @@ type Frame struct {
 	Column         int               `json:"column,omitempty"`
 	LineFrom       string            `json:"line_from,omitempty"`  // see nameSources
 	ScopeFrom      string            `json:"scope_from,omitempty"` // likewise
-	Source         *Source           `json:"source,omitempty"`     // where it was asked for and is there
-	Code           *[]CodeLine       `json:"code,omitempty"`       // of a physical frame; nil: nobody asked
+	EqualFunctions int               `json:"equal_functions,omitempty"`
+	Source         *Source           `json:"source,omitempty"` // where it was asked for and is there
+	Code           *[]CodeLine       `json:"code,omitempty"`   // of a physical frame; nil: nobody asked
 	CodeProblem    string            `json:"code_problem,omitempty"`
 	Inlined        bool              `json:"inlined"`
 	SignalFrame    bool              `json:"signal_frame"`
@@ -366,6 +367,15 @@ func (name spaceNames) ofCFA(thread *target.Thread, f *engine.Frame) string {
 // fromSourceModule marks a chain of inlined calls that was concluded from the
 // source module, which is a guess.
 const fromSourceModule = "source-module"
+
+// equalFunctions is how many functions have the code of one at least; 0: no other one is
+// known.
+func equalFunctions(s *symbol.Frame) int {
+	if s.Equals == symbol.SeveralEqual {
+		return 2
+	}
+	return s.Equals
+}
 
 // nameSources says where a position is from and where the calls that were inlined
 // are from, where that is not debug information of the code.

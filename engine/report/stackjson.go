@@ -441,6 +441,9 @@ func (j *stackJSON) place(of *target.Thread, id, space string, f *engine.Frame, 
 		j.textMember("function_offset", offset(f.ModuleOffset, s.Start))
 	}
 	j.position(s)
+	if s.Equals != 0 {
+		j.numberMember("equal_functions", equalFunctions(s))
+	}
 	j.sourceLines(f, s)
 	j.boolMember("inlined", isInlined)
 	j.boolMember("signal_frame", f.SignalFrame && !isInlined)

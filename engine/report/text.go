@@ -406,6 +406,7 @@ func (t *text) physicalLine(f *engine.Frame, s *symbol.Frame, index, width int) 
 		t.printf(" %s", t.warn("(rests on a guess)"))
 	}
 	t.scopeFrom(s)
+	t.equals(s)
 	t.printf("\n")
 }
 
@@ -499,6 +500,17 @@ func (t *text) lanePlace(g *engine.LaneGroup) {
 func (t *text) scopeFrom(s *symbol.Frame) {
 	if s.ScopeBySource {
 		t.printf(" %s", t.warn("(a guess, by source module)"))
+	}
+}
+
+// equals says that other functions have the same code.
+func (t *text) equals(s *symbol.Frame) {
+	switch s.Equals {
+	case 0:
+	case symbol.SeveralEqual:
+		t.printf(" %s", t.faint("(one of several equal functions)"))
+	default:
+		t.printf(" %s", t.faint(fmt.Sprintf("(one of %d equal functions)", s.Equals)))
 	}
 }
 

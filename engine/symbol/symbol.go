@@ -45,7 +45,14 @@ type Frame struct {
 	// ScopeBySource says that the frame is one of a chain that was concluded from
 	// the source module by file and line: a guess.
 	ScopeBySource bool
+	// Equals is how many functions are known to have the same code, this one counted:
+	// linkers make one of those that are equal. SeveralEqual: it is not said how many; 0:
+	// no other one is known.
+	Equals int
 }
+
+// SeveralEqual stands for a number of functions with the same code that is not said.
+const SeveralEqual = -1
 
 // A Local is a variable or parameter of a function.
 type Local struct {

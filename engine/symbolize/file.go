@@ -51,13 +51,13 @@ func (f *File) Frames(address uint64) []symbol.Frame {
 }
 
 // described appends what DWARF alone says of an address. Function is "" of a name that
-// looks mangled: each tool demangles it in its own way.
-func (f *File) described(dst []symbol.Frame, address uint64) []symbol.Frame {
+// looks mangled: each tool demangles it in its own way. isFirst is of dwarf.Reader.RawFrames.
+func (f *File) described(dst []symbol.Frame, address uint64, isFirst bool) []symbol.Frame {
 	d := f.resolver.DWARF()
 	if d == nil {
 		return dst
 	}
-	dst, err := d.RawFrames(dst, address)
+	dst, err := d.RawFrames(dst, address, isFirst)
 	f.resolver.Note(err)
 	return dst
 }

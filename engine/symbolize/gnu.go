@@ -21,7 +21,7 @@ func (f *File) FramesGNU(dst []symbol.Frame, address uint64, inlines bool) []sym
 		return dst
 	}
 	n := len(dst)
-	frames := f.described(dst, address)
+	frames := f.described(dst, address, false)
 	s, ok := f.symbols().chooseGNU(section, address)
 	if len(frames) == n {
 		if ok {

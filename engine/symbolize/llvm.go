@@ -18,7 +18,7 @@ import (
 // LinkageName is the raw name, and Name the DW_AT_name where there is no
 // linkage name.
 func (f *File) FramesLLVM(dst []symbol.Frame, address uint64, linkage bool) []symbol.Frame {
-	frames := f.described(dst, address)
+	frames := f.described(dst, address, true)
 	described := len(frames) > len(dst)
 	if !described {
 		frames = append(frames, symbol.Frame{})

@@ -30,7 +30,7 @@ func (p *Process) Activations(ctx context.Context, th *target.Thread) (*Stack, [
 	w := &walker{}
 	w.startThread(p, state, stack)
 	w.guarded(ctx)
-	w.findTailCallers(ctx)
+	w.describeCalls(ctx, true)
 	list := make([]Activation, w.walked)
 	for i := range list {
 		list[i] = Activation{frame: w.frames[i]}

@@ -76,14 +76,14 @@ func (c *call) findReturn(u *unitContext) error {
 	case caller.module == nil || caller.module.Code.DWARF() == nil:
 		return noCallValue("the caller has no debugging information")
 	}
-	known, err := caller.module.Code.Call(caller.offset)
+	known, err := caller.module.Code.Call(caller.offset, caller.function())
 	if err != nil {
 		return err
 	}
 	if known.Site.IsZero() {
 		return noCallValue("the caller has no call site with the return address %#x", caller.offset)
 	}
-	function, err := caller.module.Code.Function(caller.lookup)
+	function, err := caller.described()
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,9 @@ func (w *walker) evaluateInUnit(ctx context.Context, index int, s *Surroundings,
 	u := fr.unitContext(in.Function, nil)
 	isOwn := fr.module != nil && (fr.module.Code == in.Code || fr.module.Module == s.Module)
 	if u.function.IsZero() && isOwn {
+		u.function = fr.function()
+	}
+	if u.function.IsZero() && isOwn {
 		if u.function, err = in.Code.DWARF().Function(fr.lookup); err != nil {
 			return err
 		}
@@ -134,7 +137,7 @@ func (w *walker) walkedFrame(ctx context.Context, index int) (*frame, error) {
 	if index >= w.walked {
 		return nil, fmt.Errorf("%w: %d, the stack has %d: %s", ErrNoFrame, index, w.walked, w.stack.Stopped.Detail)
 	}
-	w.findTailCallers(ctx)
+	w.describeCalls(ctx, true)
 	return w.frames[index], nil
 }
 

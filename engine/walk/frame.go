@@ -75,6 +75,8 @@ type frame struct {
 	place *frame // of a frame as lanes see it that wait in it: the frame where its PC is; else nil
 
 	called *calledBy // what is known of how its function was called; nil: nothing
+
+	equal *equalFunction // of several functions with the same code the one that the frame is of; nil: it is one alone
 }
 
 // isGuess says whether f is a guess, or rests on one.

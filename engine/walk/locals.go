@@ -72,7 +72,7 @@ func (f *frame) readTailLocals(limits value.Limits) {
 // localsOf are the variables of a frame by the function that has them; nil where none is
 // described. lanes are those that they are read for; nil: none.
 func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
-	scope := f.module.Code.Variables(f.lookup)
+	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
 		return f.pluginLocals()
 	}
@@ -242,7 +242,7 @@ func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v 
 	if f.module == nil {
 		return v, false, nil
 	}
-	scope := f.module.Code.Variables(f.lookup)
+	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
 		return v, false, nil
 	}

@@ -20,7 +20,7 @@ func (a Activation) MemberAt(variable string, offset int64) (path string) {
 		if a.frame.module == nil || offset < 0 {
 			return nil
 		}
-		scope := a.frame.module.Code.Variables(a.frame.lookup)
+		scope := a.frame.module.Code.VariablesIn(a.frame.lookup, a.frame.function())
 		if scope == nil {
 			return nil
 		}

@@ -437,9 +437,7 @@ func (w *walker) guardedFrom(ctx context.Context, f *frame) {
 
 // describe finds out what Options ask for of frames that were walked.
 func (w *walker) describe(ctx context.Context) {
-	if w.process.shared.options.TailCalls {
-		w.findTailCallers(ctx)
-	}
+	w.describeCalls(ctx, w.process.shared.options.TailCalls)
 	w.readLocals(ctx)
 	if !w.isCounting || !w.process.shared.options.Registers {
 		return

@@ -37,18 +37,30 @@ func (f *frame) physical() *frame {
 	return f
 }
 
-// findTailCallers finds, for every frame of the stack, the functions that called it by
-// tail calls. What cannot be read adds none.
-func (w *walker) findTailCallers(ctx context.Context) {
+// describeCalls finds, for every frame of the stack, which of several functions with the
+// same code was called, and, if asked for, the functions that called it by tail calls. What
+// cannot be read adds none.
+func (w *walker) describeCalls(ctx context.Context, hasTails bool) {
 	if w.machine == nil || w.thread.lanes() > 1 {
 		return
 	}
 	// What a frame was given, such as what it calls, is found through those further out.
-	for i := w.walked - 2; i >= 0; i-- {
-		f := w.frames[i]
+	for i := w.walked - 1; i >= 0; i-- {
+		f, caller := w.frames[i], (*frame)(nil)
+		if i+1 < w.walked {
+			caller = w.frames[i+1]
+		}
 		err := object.Guard(func() (err error) {
-			if f.called, err = w.calledBy(ctx, f, w.frames[i+1]); err == nil && f.called != nil {
+			if err := w.chooseEqual(f, caller); err != nil || caller == nil || !hasTails {
+				return err
+			}
+			if f.called, err = w.calledBy(ctx, f, caller); err == nil && f.called != nil && len(f.called.tails) > 0 {
 				w.addTailCallers(&w.stack.Frames[i], f.called.tails)
+				callee, failed := f.called.tails[0].called.tail.site.Callee()
+				if failed == nil && !callee.IsZero() {
+					failed = w.chooseCallee(f, callee)
+				}
+				err = failed
 			}
 			return err
 		})
@@ -70,7 +82,7 @@ func (w *walker) addTailCallers(to *Frame, tails []*frame) {
 			ModuleOffset: f.module.Code.Offset(f.lookup) + f.offset - f.lookup,
 		}
 		if !w.process.shared.options.NoSymbols {
-			list[i].Symbols = w.process.names(f.module, f.lookup)
+			list[i].Symbols = w.process.namesIn(f.module, f.lookup, f.function())
 		}
 	}
 	if to.Details == nil {
@@ -85,25 +97,27 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 	if f.module == nil || caller.module == nil || caller.isGuess() || caller.exact || f.index+1 != caller.index {
 		return nil, nil
 	}
-	pair := framePair{f.pc, caller.pc, f.exact}
+	pair, isOne := framePair{f.pc, caller.pc, f.exact}, f.equal == nil && caller.equal == nil
 	if w.process.tails.isPlain(pair) {
 		return nil, nil
 	}
-	call, err := caller.module.Code.Call(caller.offset)
+	call, err := caller.module.Code.Call(caller.offset, caller.function())
 	if err != nil {
 		return nil, err
 	}
 	if call.Site.IsZero() || f.module.Code.DWARF() == nil {
-		w.process.tails.addPlain(pair)
+		if isOne {
+			w.process.tails.addPlain(pair)
+		}
 		return nil, nil
 	}
-	function, err := f.module.Code.DWARF().Function(f.lookup)
+	function, err := f.described()
 	if err != nil || function.IsZero() {
 		return nil, err
 	}
 	if !call.Callee.IsZero() {
 		same, err := isSameFunction(call.Callee, function)
-		if err == nil && same {
+		if err == nil && same && isOne {
 			w.process.tails.addPlain(pair)
 		}
 		if err != nil || same {
@@ -182,7 +196,7 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 		return 0, false, err
 	}
 	if ok {
-		function, err := caller.module.Code.DWARF().Function(caller.lookup)
+		function, err := caller.described()
 		if err != nil {
 			return 0, false, err
 		}
@@ -228,6 +242,9 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 		return nil, nil
 	}
 	tail.pc = start + uint64(d.CallDistance)
+	if equals, err := tail.module.Code.DWARF().Equals(tail.lookup); err == nil && slices.ContainsFunc(equals, t.from.body.Is) {
+		tail.equal = &equalFunction{t.from.body, true}
+	}
 	tail.callSite = []placedRegister{{register: uint64(d.PC), slot: slot{kind: slotValue, bits: tail.pc}}}
 	for _, lost := range []uint32{d.SP, d.ReturnAddress} {
 		if lost != d.PC {

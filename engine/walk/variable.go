@@ -122,7 +122,7 @@ func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
 	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) || u.frame.module == nil {
 		return e, nil
 	}
-	scopes, err := u.code.DWARF().Scopes(u.frame.lookup)
+	scopes, err := u.code.DWARF().ScopesIn(u.frame.lookup, u.frame.function())
 	if err != nil {
 		return e, err
 	}

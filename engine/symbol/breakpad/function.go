@@ -80,6 +80,9 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 	}
 	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(at.file), Line: at.line}
 	frame.Function, frame.LinkageName = names([]byte(fn.Name))
+	if fn.Multiple {
+		frame.Equals = symbol.SeveralEqual
+	}
 	return append(dst, frame)
 }
 

@@ -95,17 +95,25 @@ func (r *Reader) CallSite(returnPC uint64) (site CallSite, err error) {
 		if err != nil || f == nil {
 			return err
 		}
-		return b.callSites(b.offset+uint64(f.offset), func(s CallSite) (bool, error) {
-			pc, ok, err := s.Address(s.callAttributes().returnPC)
-			if err != nil || !ok || pc != returnPC {
-				return true, nil //nolint:nilerr // an address that cannot be read is not the one
-			}
-			isTail, err := s.IsTailCall()
-			if err == nil && !isTail {
-				site = s
-			}
-			return isTail, err
-		})
+		site, err = b.callSiteAt(b.offset+uint64(f.offset), returnPC)
+		return err
+	})
+	return site, err
+}
+
+// callSiteAt is the call site of a function, by the offset of its entry, with a return
+// address.
+func (b *body) callSiteAt(function, returnPC uint64) (site CallSite, err error) {
+	err = b.callSites(function, func(s CallSite) (bool, error) {
+		pc, ok, err := s.Address(s.callAttributes().returnPC)
+		if err != nil || !ok || pc != returnPC {
+			return true, nil //nolint:nilerr // an address that cannot be read is not the one
+		}
+		isTail, err := s.IsTailCall()
+		if err == nil && !isTail {
+			site = s
+		}
+		return isTail, err
 	})
 	return site, err
 }
@@ -297,22 +305,35 @@ func (r *Reader) Bodies(site CallSite, callee Entry) (list []Entry, areAll bool,
 	return list, areAll, err
 }
 
-// findLinkage finds the functions with code of all units by their linkage names. A
-// unit that cannot be read is a problem.
+// findLinkage finds the functions with code of all units by their linkage names.
 func (r *Reader) findLinkage() (map[string][]entryKey, error) {
+	return r.linkageOf((*functions).offsets)
+}
+
+func (x *functions) offsets() []uint32 {
+	list := make([]uint32, len(x.list))
+	for i := range x.list {
+		list[i] = x.list[i].offset
+	}
+	return list
+}
+
+// linkageOf finds some of the functions of each unit by their linkage names. A unit that
+// cannot be read is a problem.
+func (r *Reader) linkageOf(some func(*functions) []uint32) (map[string][]entryKey, error) {
 	named := map[string][]entryKey{}
 	for _, u := range r.main.everyUnit() {
 		if u.isType() {
 			continue
 		}
-		if err := r.addLinkage(named, u); err != nil {
+		if err := r.addLinkage(named, u, some); err != nil {
 			r.failedUnit(u, err)
 		}
 	}
 	return named, nil
 }
 
-func (r *Reader) addLinkage(named map[string][]entryKey, u *unit) error {
+func (r *Reader) addLinkage(named map[string][]entryKey, u *unit, some func(*functions) []uint32) error {
 	b, err := u.open()
 	if err != nil {
 		return err
@@ -324,8 +345,8 @@ func (r *Reader) addLinkage(named map[string][]entryKey, u *unit) error {
 	if err != nil {
 		return err
 	}
-	for i := range x.list {
-		off := b.offset + uint64(x.list[i].offset)
+	for _, offset := range some(x) {
+		off := b.offset + uint64(offset)
 		e, err := b.entryAt(off)
 		if err != nil {
 			return err

@@ -273,7 +273,7 @@ func TestLineProgramsOfAllKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			for address, want := range test.want {
-				row, ok := table.position(address)
+				row, ok := table.position(address, false)
 				got := ""
 				if ok {
 					got = fmt.Sprintf("%d:%d %d", row.line, row.column, row.discriminator)
@@ -302,7 +302,7 @@ func TestRowsBetweenCheckpoints(t *testing.T) {
 	}
 	for i := range uint64(1000) {
 		for _, a := range []uint64{0x1002 + 2*i, 0x1003 + 2*i} {
-			if row, ok := table.position(a); !ok || uint64(row.line) != i+2 {
+			if row, ok := table.position(a, false); !ok || uint64(row.line) != i+2 {
 				t.Fatalf("%#x: %+v, found %v, want line %d", a, row, ok, i+2)
 			}
 		}

@@ -27,19 +27,20 @@ type unitMap struct {
 }
 
 // Bounds on the search for the unit of an address where ranges overlap: how many
-// units that claim it are looked at, and how many ranges are passed over.
+// units that claim it are looked at, unless somebody asks for others, and how many ranges
+// are passed over.
 const (
 	maxCandidates = 8
 	maxSteps      = 1 << 14
 )
 
-// candidates calls yield with the units that claim an address, the one whose range
-// begins nearest first, until it returns false.
-func (f *file) candidates(m *unitMap, address uint64, yield func(*unit) bool) {
+// candidates calls yield with at most so many units that claim an address, the one whose
+// range begins nearest first, until it returns false.
+func (f *file) candidates(m *unitMap, address uint64, limit int, yield func(*unit) bool) {
 	list := m.ranges
 	i := sort.Search(len(list), func(i int) bool { return list[i].start > address })
 	seen := 0
-	for steps := 0; i > 0 && list[i-1].maxEnd > address && seen < maxCandidates && steps < maxSteps; steps++ {
+	for steps := 0; i > 0 && list[i-1].maxEnd > address && seen < limit && steps < maxSteps; steps++ {
 		i--
 		if !list[i].holds(address) {
 			continue

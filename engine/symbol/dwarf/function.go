@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,11 +26,20 @@ type function struct {
 	inlines  atomic.Pointer[inlines] // nil until it is needed
 }
 
+// A gone is a DW_TAG_subprogram whose code a linker left out, or took that of another
+// function for.
+type gone struct {
+	offset uint32 // of the entry, from the unit's header
+	size   uint32 // of its code
+}
+
 // functions are those of a unit, by address.
 type functions struct {
 	list       []function
 	where      segments
-	hasSkipped bool // some entries were not looked into
+	equal      []segment // of functions that have the same code as others, by address and entry
+	gone       []gone    // by entry
+	hasSkipped bool      // some entries were not looked into
 }
 
 // An inlined is a DW_TAG_inlined_subroutine.
@@ -177,15 +187,22 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
 	x.where = flatten(tmp.ranges)
-	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize())
+	x.findEqual(tmp.ranges)
+	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[gone](cap(x.gone)))
 	return x, nil
 }
 
 // addFunction adds the function of an entry to x, and its ranges to tmp's, unless it has
 // no code.
 func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, budget *int64) (err error) {
-	if tmp.list, err = b.spans(tmp.list[:0], e, budget); err != nil || len(tmp.list) == 0 {
+	if tmp.list, err = b.spans(tmp.list[:0], e, budget); err != nil {
 		return err
+	}
+	if len(tmp.list) == 0 {
+		if n := e.high.n; e.hasLow && e.hasHigh && !e.high.isAddress() && n > 0 && n <= math.MaxUint32 {
+			x.gone = append(x.gone, gone{uint32(entry - b.offset), uint32(n)})
+		}
+		return nil
 	}
 	tmp.ranges = appendSegments(tmp.ranges, tmp.list, int32(len(x.list)))
 	pc, hasEntry := b.entryPC(e, tmp.list)

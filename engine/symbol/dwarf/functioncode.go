@@ -206,7 +206,7 @@ func (m *CodeMap) owner(claims []codePiece, at span) (owner codePiece, ok bool) 
 // names none.
 func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
 	_ = r.maps(func(m *unitMap) (isFound bool, err error) { // errors were met before
-		r.main.candidates(m, address, func(c *unit) bool {
+		r.main.candidates(m, address, maxCandidates, func(c *unit) bool {
 			b, err := c.open()
 			if err != nil {
 				return true
@@ -292,7 +292,7 @@ func (m *CodeMap) Each(yield func(*FunctionCode) bool) error {
 func (m *CodeMap) Lines(dst []CodeLine, code CodeRange) []CodeLine {
 	_ = m.r.protect(func() error {
 		return m.r.maps(func(units *unitMap) (isFound bool, err error) {
-			m.r.main.candidates(units, code.Start, func(u *unit) bool {
+			m.r.main.candidates(units, code.Start, maxCandidates, func(u *unit) bool {
 				b, err := u.open()
 				if err != nil {
 					return true

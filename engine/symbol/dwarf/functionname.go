@@ -358,11 +358,17 @@ func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 		return name
 	}
 	parts := []string{name}
-	size := len(name)
+	size, function := len(name), off
 	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
-		text := b.nameOfSpace(b.offset+uint64(list[i]), tags[i])
+		space := b.offset + uint64(list[i])
+		text := b.nameOfSpace(space, tags[i])
 		if text == "" {
 			continue
+		}
+		if tags[i] == TagSubprogram {
+			function = space
+		} else if text == anonymous[tags[i]] && b.isClosure(function) {
+			text = "<lambda>"
 		}
 		if size += len(text) + 2; size > maxName {
 			break
@@ -374,6 +380,19 @@ func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 	}
 	slices.Reverse(parts)
 	return strings.Join(parts, "::")
+}
+
+// isClosure says whether a function is the operator of a lambda, as gcc describes it: its
+// class has no name, and its first parameter is called __closure.
+func (b *body) isClosure(function uint64) bool {
+	e, err := b.entryAt(function)
+	if err != nil {
+		return false
+	}
+	for c, err := range e.Children() {
+		return err == nil && c.Tag() == TagFormalParameter && c.Name() == "__closure"
+	}
+	return false
 }
 
 // isPartOfFunction says whether an entry is a function, or a call or a block in one.

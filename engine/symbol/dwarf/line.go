@@ -574,15 +574,20 @@ func (t *lineTable) sortRows(s *sequence, program uint64, count int) error {
 const maxSequences = 8
 
 // position returns the row that holds an address: the last one that begins at
-// or before it.
-func (t *lineTable) position(address uint64) (r row, ok bool) {
+// or before it. Of sequences that begin at one address it is that of the last, or of the
+// first.
+func (t *lineTable) position(address uint64, isFirst bool) (r row, ok bool) {
 	i := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > address })
 	// Sequences do not overlap in a sound table; a few are tried in one that does.
 	for tries := 0; i > 0 && tries < maxSequences; tries++ {
 		i--
-		if t.sequences[i].holds(address) {
-			return t.rowIn(&t.sequences[i], address)
+		if !t.sequences[i].holds(address) {
+			continue
 		}
+		for isFirst && i > 0 && t.sequences[i-1].span == t.sequences[i].span {
+			i--
+		}
+		return t.rowIn(&t.sequences[i], address)
 	}
 	return row{}, false
 }

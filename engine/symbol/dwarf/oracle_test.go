@@ -166,7 +166,7 @@ func checkPositions(t *testing.T, table *lineTable, rows []rowText) {
 		if i+1 < len(rows) && rows[i+1].End && rows[i+1].Address == row.Address || !table.file.isLive(span{row.Address, row.Address + 1}) || overlap[row.Address] {
 			continue
 		}
-		got, ok := table.position(row.Address)
+		got, ok := table.position(row.Address, false)
 		if !ok || int(got.line) != row.Line || int(got.column) != row.Column {
 			t.Errorf("%#x: %+v, found %v, want line %d, column %d", row.Address, got, ok, row.Line, row.Column)
 			return

@@ -44,6 +44,7 @@ type Reader struct {
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
+	gone      lazy[map[string][]entryKey] // functions that linkers left out, likewise
 	defined   lazy[definitions]
 	imports   lazy[map[*unit]uint64] // languages of units that others import
 
@@ -153,19 +154,31 @@ func (r *Reader) Problems() []string {
 // a unit has only a line table (assembly, a split unit whose file is missing)
 // the one frame has a position and no name. An error names the unit.
 func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
-	return r.framesAt(dst, address, (*functionName).give)
+	if r.main.layout == nil {
+		if frames, err := r.FramesIn(dst, address, Entry{}); err == nil && len(frames) > len(dst) {
+			return frames, nil
+		}
+	}
+	return r.framesAt(dst, address, &ownManner)
 }
 
 // RawFrames is Frames for who demangles names in a way of its own: Function is "" of a
-// function whose linkage name looks mangled.
-func (r *Reader) RawFrames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
-	return r.framesAt(dst, address, (*functionName).giveRaw)
+// function whose linkage name looks mangled. Where several functions have the same code
+// name and position may be of different ones, as other tools have them: llvm-symbolizer
+// takes the position of the first sequence of the line table, addr2line that of the last.
+func (r *Reader) RawFrames(dst []symbol.Frame, address uint64, isFirst bool) ([]symbol.Frame, error) {
+	return r.framesAt(dst, address, &manner{give: (*functionName).giveRaw, isFirst: isFirst})
 }
 
-// A naming puts a function's name into a frame.
-type naming func(n *functionName, f *symbol.Frame)
+// A manner is how a tool takes frames from debug information.
+type manner struct {
+	give    func(n *functionName, f *symbol.Frame) // puts a function's name into a frame
+	isFirst bool                                   // of sequences at one address the first is believed, not the last
+}
 
-func (r *Reader) framesAt(dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
+var ownManner = manner{give: (*functionName).give}
+
+func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
 	before := len(dst)
 	base := uint64(0)
 	if l := r.main.layout; l != nil {
@@ -176,7 +189,7 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, give naming) ([]sy
 		base = section.start
 	}
 	err := r.protect(func() (err error) {
-		dst, err = r.frames(dst, address+base, give)
+		dst, err = r.frames(dst, address+base, as)
 		return err
 	})
 	if err != nil {
@@ -190,10 +203,10 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, give naming) ([]sy
 	return dst, nil
 }
 
-func (r *Reader) frames(dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
+func (r *Reader) frames(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
 	n := len(dst)
 	err := r.maps(func(m *unitMap) (isFound bool, err error) {
-		dst, err = r.framesBy(m, dst, address, give)
+		dst, err = r.framesBy(m, dst, address, as)
 		return len(dst) > n, err
 	})
 	return dst, err
@@ -201,13 +214,13 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64, give naming) ([]symb
 
 // framesBy asks the units that a map names. A unit that knows the function goes
 // before one that has only a line.
-func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, give naming) ([]symbol.Frame, error) {
+func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
 	var failed error
 	n := len(dst)
-	r.main.candidates(m, address, func(u *unit) bool {
+	r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
 		b, err := u.open()
 		if err == nil {
-			dst, err = r.chain(dst, b, address, give)
+			dst, err = r.chain(dst, b, address, as)
 		}
 		if err != nil {
 			failed = err
@@ -221,9 +234,9 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, give n
 }
 
 // chain appends the frames of one unit.
-func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, give naming) ([]symbol.Frame, error) {
+func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
 	place := symbol.Frame{}
-	known := r.place(&place, b, address)
+	known := r.place(&place, b, address, as.isFirst)
 	holder, f, err := r.functionAt(b, address)
 	if err != nil {
 		return dst, err
@@ -234,6 +247,12 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, give naming)
 		}
 		return dst, nil
 	}
+	return r.chainIn(dst, holder, f, place, b, address, as)
+}
+
+// chainIn appends the frames of a function at an address whose position is known; b is the
+// unit that has the lines.
+func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
 	x, err := holder.inlinesOf(f)
 	if err != nil {
 		return dst, err
@@ -246,7 +265,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, give naming)
 		}
 		inner := &dst[len(dst)-1]
 		inner.Inlined = true
-		give(call.name, inner)
+		as.give(call.name, inner)
 		if call.low.form != 0 {
 			inner.Start, err = holder.address(&call.low)
 			inner.HasStart = err == nil
@@ -260,7 +279,7 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, give naming)
 	}
 	last := &dst[len(dst)-1]
 	last.Start, last.HasStart = f.entry, f.hasEntry
-	give(name, last)
+	as.give(name, last)
 	return dst, nil
 }
 
@@ -280,7 +299,7 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 		if err != nil {
 			return err
 		}
-		r.main.candidates(m, address, func(u *unit) bool {
+		r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
 			var b, holder *body
 			var f *function
 			if b, err = u.open(); err == nil {
@@ -331,7 +350,7 @@ func (n *fileName) give(f *symbol.Frame) {
 
 // place sets the position of an address by the line table. What is wrong with the
 // table becomes a problem: names can be told without positions.
-func (r *Reader) place(f *symbol.Frame, b *body, address uint64) (known bool) {
+func (r *Reader) place(f *symbol.Frame, b *body, address uint64, isFirst bool) (known bool) {
 	t, err := b.lineTable()
 	if err != nil {
 		r.failedUnit(b.unit, err)
@@ -339,8 +358,13 @@ func (r *Reader) place(f *symbol.Frame, b *body, address uint64) (known bool) {
 	if t == nil || err != nil {
 		return false
 	}
-	row, ok := t.position(address)
-	if !ok || uint64(row.file) >= uint64(len(t.files)) {
+	row, ok := t.position(address, isFirst)
+	return ok && r.giveRow(f, b, t, &row)
+}
+
+// giveRow sets the position that a row of a unit's line table says.
+func (r *Reader) giveRow(f *symbol.Frame, b *body, t *lineTable, row *row) (known bool) {
+	if uint64(row.file) >= uint64(len(t.files)) {
 		return false
 	}
 	b.fileName(uint64(row.file)).give(f)

@@ -197,12 +197,20 @@ func (r *Resolver) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, e
 	return dst, nil
 }
 
+// FramesIn is Frames where several functions have the same code: as one of them, which
+// dwarf.Reader.Equals gave, has it.
+func (r *Resolver) FramesIn(dst []symbol.Frame, address uint64, function dwarf.Entry) []symbol.Frame {
+	dst, err := r.dwarf().FramesIn(dst, address, function)
+	r.Note(err)
+	return dst
+}
+
 // complete gives the physical function, the last of the frames at an address, what
 // its symbol says better.
 func (r *Resolver) complete(frames []symbol.Frame, address uint64) {
 	last := &frames[len(frames)-1]
-	if last.Inlined {
-		return
+	if last.Inlined || last.Equals > 0 {
+		return // the symbol may be that of another function with the same code
 	}
 	s, ok := r.symbols().Function(address)
 	if !ok {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// equalSources are functions that a linker makes one code of: in one unit and in two, with
+// and without names that other units know, and instances of a template.
+var equalSources = map[string]string{
+	"first.cc": `
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void (*volatile wait)(int);
+static void stop(int) { puts("there"); fflush(stdout); for (;;) pause(); }
+__attribute__((noinline)) static int own(int n) {
+	wait(n); return n * 5; }
+__attribute__((noinline)) static int other(int n) {
+	wait(n); return n * 5; }
+template<class T> __attribute__((noinline)) int made(T *t, int n) {
+	wait(n); return n * 7; }
+namespace x { __attribute__((noinline)) int same(int n) {
+	wait(n); return n - 3; } }
+__attribute__((noinline)) static int inner(int n) {
+	wait(n); return n * 9; }
+__attribute__((noinline)) int inner2(int n) {
+	wait(n); return n * 9; }
+__attribute__((noinline)) int outer(int n) {
+	return inner(n) + 1; }
+__attribute__((noinline)) int outer2(int n) {
+	return inner2(n) + 1; }
+int far(int);
+int main(int c, char **v) {
+	wait = stop;
+	switch (atoi(v[1])) {
+	case 0: return own(c) + 1;
+	case 1: return other(c) + 1;
+	case 2: return made((int *)0, c) + 1;
+	case 3: return made((char *)0, c) + 1;
+	case 4: return x::same(c) + 1;
+	case 5: return far(c) + 1;
+	case 6: return outer(c) + 1;
+	default: return outer2(c) + 1;
+	}
+}`,
+	"second.cc": `
+extern void (*volatile wait)(int);
+
+namespace y { __attribute__((noinline)) int same(int n) {
+	wait(n); return n - 3; } }
+int far(int n) { return y::same(n) + 2; }`,
+}
+
+// equalCalls are the functions that wait, by the program's argument, with their lines.
+var equalCalls = []string{
+	"own first.cc:8", "other first.cc:10", "made<int> first.cc:12", "made<char> first.cc:12", "same first.cc:14", "same second.cc:5", "inner first.cc:16", "inner2 first.cc:18",
+}
+
+// TestOfEqualFunctionsTheOneThatWasCalledIsNamed has programs whose linker folded functions.
+func TestOfEqualFunctionsTheOneThatWasCalledIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	var sources []string
+	for name, text := range equalSources {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, path)
+	}
+	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, b := range []struct{ linker, command string }{
+		{"ld.lld-22", "clang++-22 -fuse-ld=lld-22 -gdwarf-5"}, {"ld.lld-22", "clang++-22 -fuse-ld=lld-22 -gdwarf-4 -gsplit-dwarf"},
+		{"ld.gold", "g++ -fuse-ld=gold -gdwarf-5"}, {"ld.gold", "clang++-22 -fuse-ld=gold -gdwarf-5"},
+	} {
+		t.Run(b.command, func(t *testing.T) {
+			oracle.Tools(t, strings.Fields(b.command)[0], b.linker)
+			command := append(strings.Fields(b.command), "-O1", "-fno-pic", "-no-pie", "-fno-optimize-sibling-calls", "-ffunction-sections", "-Wl,--icf=all", "-o", "program", sources[0], sources[1])
+			program := filepath.Join(oracle.Build{Sources: sources, Commands: [][]string{command}}.Make(t), "program")
+			for i, want := range equalCalls {
+				if testing.Short() && i%2 == 0 {
+					continue
+				}
+				got := equalFrame(t, e, program, i)
+				if name, isFolded := strings.CutSuffix(got, " true"); strings.TrimSuffix(name, " false") != want || !isFolded && (i < 2 || i > 5) {
+					t.Errorf("%d: %q, expected %q, one of two", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// equalFrame is the function that waits, with its position, and whether others have its
+// code.
+func equalFrame(t *testing.T, e *engine.Engine, program string, call int) string {
+	t.Helper()
+	cmd := exec.Command(program, fmt.Sprint(call))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	target, err := e.OpenProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	stack := target.Walk(context.Background(), target.Threads()[0])
+	for i := range stack.Frames {
+		f := &stack.Frames[i]
+		if len(f.Symbols) == 0 || !strings.HasPrefix(f.Symbols[0].Name, "stop") {
+			continue
+		}
+		s := &stack.Frames[i+1].Symbols[0]
+		name := s.Name
+		return fmt.Sprintf("%s %s:%d %v", name, filepath.Base(s.File), s.Line, s.Equals == 2)
+	}
+	return "no frame of stop"
+}

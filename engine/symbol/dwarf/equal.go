@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarf
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/unwindd/unwindd/engine/symbol"
+)
+
+// This file tells functions apart that a linker made one code of (identical code folding).
+// Each of them has a sequence of rows in the line table. gold leaves each entry the
+// addresses of the code too; lld and mold leave them to one, and the others have none.
+
+const (
+	// maxEqualUnits bounds the units in which functions of the same code are looked for.
+	maxEqualUnits = 256
+	// maxEqual bounds the functions and the sequences that are compared with each other.
+	maxEqual = 1 << 10
+	// maxDeclarationRows is how many rows of a sequence are compared with the line that
+	// declares a function.
+	maxDeclarationRows = 64
+	// maxDistance is more lines than a declaration and a function's first line are apart.
+	maxDistance = math.MaxInt
+)
+
+// A sharing is a function whose code may be that of others too.
+type sharing struct {
+	lines  *body     // the unit that has its lines
+	holder *body     // the unit that has its entry: the split unit, if there is one
+	offset uint32    // of the entry, from the unit's header
+	f      *function // nil: its entry has no addresses
+}
+
+func (p *sharing) entry() uint64 { return p.holder.offset + uint64(p.offset) }
+
+func (p *sharing) is(e Entry) bool { return p.holder == e.b && p.entry() == e.off }
+
+// Equals are the functions that have the same code at an address of the object, the one
+// that Frames names first: it has lines there, if one has. There are none where one
+// function alone is known: entries of the same name and declaration are one.
+func (r *Reader) Equals(address uint64) (list []Entry, err error) {
+	err = r.protect(func() error {
+		found, err := r.equals(address)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			e, err := p.holder.entryAt(p.entry())
+			if err != nil {
+				return err
+			}
+			list = append(list, e)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// equals is Equals with the units.
+func (r *Reader) equals(address uint64) (list []sharing, err error) {
+	if list, err = r.sharingAt(address); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	if list, err = r.appendGone(list); err != nil || len(list) < 2 {
+		return nil, err
+	}
+	if list, err = r.withOtherNames(list); err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if _, isKnown := r.placeIn(list, &list[i], address); isKnown {
+			list[0], list[i] = list[i], list[0]
+			break
+		}
+	}
+	return list, nil
+}
+
+// sharingAt are the functions whose entries have an address, and begin at the same one.
+func (r *Reader) sharingAt(address uint64) (list []sharing, err error) {
+	err = r.maps(func(m *unitMap) (isFound bool, failed error) {
+		list = list[:0]
+		r.main.candidates(m, address, maxEqualUnits, func(u *unit) bool {
+			b, err := u.open()
+			if err == nil {
+				list, err = r.appendSharing(list, b, address)
+			}
+			if err != nil {
+				failed = err
+			}
+			return len(list) < maxEqual
+		})
+		return len(list) > 0, failed
+	})
+	return list, err
+}
+
+// appendSharing appends those of a unit.
+func (r *Reader) appendSharing(list []sharing, b *body, address uint64) ([]sharing, error) {
+	holder, f, err := r.functionAt(b, address)
+	if err != nil || f == nil || !f.hasEntry {
+		return list, err
+	}
+	if len(list) > 0 && list[0].f.entry != f.entry {
+		return list, nil
+	}
+	list = append(list, sharing{b, holder, f.offset, f})
+	x, err := holder.functions.get(func() (*functions, error) { return holder.findFunctions(false) })
+	if err != nil {
+		return list, err
+	}
+	for _, s := range x.equalAt(address) {
+		if other := &x.list[s.index]; other.offset != f.offset && other.hasEntry && other.entry == f.entry {
+			list = append(list, sharing{b, holder, other.offset, other})
+		}
+	}
+	return list, nil
+}
+
+// appendGone appends the functions without addresses of the same units that have lines
+// where the first function of a list begins. One that no other function has the code of
+// costs a look at the table.
+func (r *Reader) appendGone(list []sharing) ([]sharing, error) {
+	start, size := list[0].f.entry, list[0].size()
+	for _, p := range list {
+		t, err := p.lines.lineTable()
+		if err != nil || t == nil || len(t.sequencesFrom(start)) < 2 {
+			continue // that the table cannot be read was said
+		}
+		x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })
+		if err != nil {
+			return nil, err
+		}
+		all := list
+		for _, g := range x.gone {
+			if uint64(g.size) == size && len(all) < maxEqual && !slices.ContainsFunc(all, func(o sharing) bool { return o.holder == p.holder && o.offset == g.offset }) {
+				all = append(all, sharing{p.lines, p.holder, g.offset, nil})
+			}
+		}
+		for i := len(list); i < len(all); i++ {
+			if r.sequenceOf(t, start, all, &all[i]) >= 0 {
+				list = append(list[:len(list):len(list)], all[i])
+			}
+		}
+	}
+	return list, nil
+}
+
+// size is how long a function with addresses is whose code is in one piece; 0 of others.
+func (p *sharing) size() uint64 {
+	x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })
+	if err != nil {
+		return 0
+	}
+	if i := sort.Search(len(x.where.starts), func(i int) bool { return x.where.starts[i] > p.f.entry }); i > 0 && i < len(x.where.starts) {
+		return x.where.starts[i] - x.where.starts[i-1]
+	}
+	return 0
+}
+
+// EqualTo is the function that a call site's callee is, where it has no addresses since a
+// linker took the code of another function for it, that at an address of the object; ok
+// is false where it is no such function.
+func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool, err error) {
+	err = r.protect(func() error {
+		list, err := r.sharingAt(address)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		root, err := callee.Root()
+		if err != nil {
+			return err
+		}
+		gone, err := r.goneOf(root)
+		if err != nil {
+			return err
+		}
+		for _, e := range gone {
+			if p := newSharing(e); r.isFolded(&list[0], &p) {
+				function, ok = e, true
+				break
+			}
+		}
+		return nil
+	})
+	return function, ok, err
+}
+
+// newSharing is a function without addresses.
+func newSharing(e Entry) sharing {
+	lines := e.b
+	if u := e.b.unit.skeleton; u != nil {
+		if b, err := u.open(); err == nil {
+			lines = b
+		}
+	}
+	return sharing{lines, e.b, uint32(e.off - e.b.offset), nil}
+}
+
+// isFolded says whether a function without addresses has the code of another one: it is
+// as long, and has lines there.
+func (r *Reader) isFolded(kept, p *sharing) bool {
+	x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })
+	if err != nil {
+		return false
+	}
+	i := sort.Search(len(x.gone), func(i int) bool { return x.gone[i].offset >= p.offset })
+	if i == len(x.gone) || x.gone[i].offset != p.offset || uint64(x.gone[i].size) != kept.size() {
+		return false
+	}
+	t, err := p.lines.lineTable()
+	return err == nil && t != nil && r.sequenceOf(t, kept.f.entry, []sharing{*kept, *p}, p) >= 0
+}
+
+// goneOf are the functions without addresses that have a root: those of its unit, and those
+// of other units with its linkage name.
+func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
+	x, err := root.b.functions.get(func() (*functions, error) { return root.b.findFunctions(false) })
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range x.gone {
+		e, err := root.b.entryAt(root.b.offset + uint64(g.offset))
+		if err != nil {
+			return nil, err
+		}
+		if own, err := e.Root(); err == nil && own.Is(root) {
+			list = append(list, e)
+		}
+	}
+	name := root.LinkageName()
+	if len(list) > 0 || name == "" || len(r.main.info) > maxNamedBytes {
+		return list, nil
+	}
+	named, err := r.gone.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).goneOffsets) })
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range named[name] {
+		e, err := k.entry()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func (x *functions) goneOffsets() (list []uint32) {
+	for _, g := range x.gone {
+		list = append(list, g.offset)
+	}
+	return list
+}
+
+// An identity tells functions apart.
+type identity struct {
+	readable, linkage, file string
+	line                    int
+}
+
+// withOtherNames leaves one of the functions that have the same name and declaration; nil
+// where one is left.
+func (r *Reader) withOtherNames(list []sharing) ([]sharing, error) {
+	seen := map[identity]bool{}
+	kept := list[:0]
+	for _, p := range list {
+		n, err := r.functionName(p.holder, p.entry())
+		if err != nil {
+			return nil, err
+		}
+		if d := (identity{n.readable, n.linkage, n.file, n.line}); !seen[d] {
+			seen[d] = true
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) < 2 {
+		return nil, nil
+	}
+	return kept, nil
+}
+
+// findEqual keeps of the ranges of functions, which are sorted, those that are there
+// several times.
+func (x *functions) findEqual(ranges []segment) {
+	for i := range ranges {
+		isSame := func(k int) bool { return k >= 0 && k < len(ranges) && ranges[k].span == ranges[i].span }
+		if isSame(i-1) || isSame(i+1) {
+			x.equal = append(x.equal, ranges[i])
+		}
+	}
+}
+
+// equalAt are the ranges that hold an address and are those of several functions.
+func (x *functions) equalAt(address uint64) []segment {
+	end := sort.Search(len(x.equal), func(i int) bool { return x.equal[i].start > address })
+	if end == 0 || !x.equal[end-1].holds(address) {
+		return nil
+	}
+	start := end - 1
+	for start > 0 && x.equal[start-1].span == x.equal[end-1].span {
+		start--
+	}
+	return x.equal[start:end]
+}
+
+// FramesIn appends the frames at an address of an object that is not relocatable, as
+// Frames does, where the code there is that of several functions: one that Equals or
+// EqualTo gave, or of the zero Entry the first one. The position is of that function too.
+func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([]symbol.Frame, error) {
+	before := len(dst)
+	err := r.protect(func() error {
+		list, p, err := r.chosen(address, function)
+		if err != nil || p == nil {
+			return err
+		}
+		place, _ := r.placeIn(list, p, address)
+		if p.f != nil {
+			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownManner)
+		} else {
+			dst, err = r.goneIn(dst, p, place, list)
+		}
+		if err == nil {
+			dst[len(dst)-1].Equals = len(list)
+		}
+		return err
+	})
+	if err != nil {
+		return dst[:before], err
+	}
+	return dst, nil
+}
+
+// chosen finds one of the functions that have the same code at an address, and all of
+// them; nil where it is none.
+func (r *Reader) chosen(address uint64, function Entry) (list []sharing, p *sharing, err error) {
+	if list, err = r.equals(address); err != nil {
+		return nil, nil, err
+	}
+	if function.IsZero() {
+		if len(list) > 0 {
+			p = &list[0]
+		}
+		return list, p, nil
+	}
+	for i := range list {
+		if list[i].is(function) {
+			return list, &list[i], nil
+		}
+	}
+	if len(list) == 0 {
+		if list, err = r.sharingAt(address); err != nil || len(list) == 0 {
+			return nil, nil, err
+		}
+		list = list[:1]
+	}
+	list = append(list, newSharing(function))
+	return list, &list[len(list)-1], nil
+}
+
+// goneIn appends the frame of a function whose entry has no addresses: which calls were
+// inlined where is not known. The position is left out where it is that of another
+// function: an inlined one's.
+func (r *Reader) goneIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
+	name, err := r.functionName(p.holder, p.entry())
+	if err != nil {
+		return dst, err
+	}
+	if place.File != name.file || place.Line < name.line {
+		place = symbol.Frame{}
+	}
+	ownManner.give(name, &place)
+	for i := range list {
+		if f := list[i].f; f != nil {
+			place.Start, place.HasStart = f.entry, f.hasEntry
+		}
+	}
+	return append(dst, place), nil
+}
+
+// placeIn is the position of an address in one of several functions that have the same
+// code.
+func (r *Reader) placeIn(list []sharing, p *sharing, address uint64) (place symbol.Frame, isKnown bool) {
+	t, err := p.lines.lineTable()
+	kept := slices.IndexFunc(list, func(p sharing) bool { return p.f != nil })
+	if err != nil || t == nil || kept < 0 {
+		return place, false
+	}
+	n := r.sequenceOf(t, list[kept].f.entry, list, p)
+	if n < 0 || !t.sequences[n].holds(address) {
+		return place, false
+	}
+	row, ok := t.rowIn(&t.sequences[n], address)
+	return place, ok && r.giveRow(&place, p.lines, t, &row)
+}
+
+// sequencesFrom are the sequences that begin at an address, maxEqual at most.
+func (t *lineTable) sequencesFrom(start uint64) []sequence {
+	first := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start >= start })
+	end := first
+	for end < len(t.sequences) && end-first < maxEqual && t.sequences[end].start == start {
+		end++
+	}
+	return t.sequences[first:end]
+}
+
+// sequenceOf is the index of the sequence that has the lines of one of several functions
+// with the same code, which begins at an address; -1 where it is not known. It is the one
+// with the line that follows the function's declaration most closely, and no other
+// function's declaration more so: some linkers keep one of the sequences. Where that leaves
+// several, as of a template's instances, their lines are the same.
+func (r *Reader) sequenceOf(t *lineTable, start uint64, list []sharing, p *sharing) int {
+	best, nearest := -1, maxDistance
+	first := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start >= start })
+	candidates := t.sequencesFrom(start)
+	for i := range candidates {
+		if d := r.linesBehind(t, &candidates[i], p); d < nearest {
+			best, nearest = i, d
+		}
+	}
+	if best < 0 {
+		return -1
+	}
+	for i := range list {
+		if other := &list[i]; other.lines == p.lines && r.linesBehind(t, &candidates[best], other) < nearest {
+			return -1
+		}
+	}
+	return first + best
+}
+
+// linesBehind is how many lines behind a function's declaration the nearest line of a
+// sequence is.
+func (r *Reader) linesBehind(t *lineTable, s *sequence, p *sharing) int {
+	name, err := r.functionName(p.holder, p.entry())
+	if err != nil || name.line == 0 {
+		return maxDistance
+	}
+	nearest, rows := maxDistance, 0
+	t.rowsOf(s, s.span, func(_ span, row *row) {
+		if rows++; rows > maxDeclarationRows || uint64(row.file) >= uint64(len(t.files)) || int(row.line) < name.line {
+			return
+		}
+		if d := int(row.line) - name.line; d < nearest && p.lines.fileName(uint64(row.file)).path == name.file {
+			nearest = d
+		}
+	})
+	return nearest
+}
+
+// ScopesIn is Scopes where the function is one that Equals gave; of the zero Entry it is
+// Scopes. There are none in a function whose entry has no addresses.
+func (r *Reader) ScopesIn(address uint64, function Entry) (scopes []Scope, err error) {
+	if function.IsZero() {
+		return r.Scopes(address)
+	}
+	err = r.protect(func() error {
+		_, p, err := r.chosen(address, function)
+		if err == nil && p != nil && p.f != nil {
+			scopes, err = r.scopesIn(p.holder, p.f, address)
+		}
+		return err
+	})
+	return scopes, err
+}
+
+// CallSiteIn is CallSite where the function that calls is one that Equals gave; of the
+// zero Entry it is CallSite.
+func (r *Reader) CallSiteIn(returnPC uint64, function Entry) (site CallSite, err error) {
+	if function.IsZero() {
+		return r.CallSite(returnPC)
+	}
+	err = r.protect(func() error {
+		site, err = function.b.callSiteAt(function.off, returnPC)
+		return err
+	})
+	return site, err
+}

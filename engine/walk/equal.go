@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package walk
+
+import (
+	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+)
+
+// This file finds out which of several functions a frame is of that a linker made one
+// code of: the one that its caller's call site names (DW_AT_call_origin; DWARF 5, 3.4).
+
+// An equalFunction is one of several functions with the same code.
+type equalFunction struct {
+	dwarf.Entry
+	isChosen bool // a call site says that it is this one
+}
+
+// function is the one of several functions with the same code that the frame is of; the
+// zero Entry where it is one alone.
+func (f *frame) function() dwarf.Entry {
+	if f.equal == nil {
+		return dwarf.Entry{}
+	}
+	return f.equal.Entry
+}
+
+// described is the function of the frame by its debug information; the zero Entry where
+// none is described.
+func (f *frame) described() (dwarf.Entry, error) {
+	if f.equal != nil {
+		return f.equal.Entry, nil
+	}
+	return f.module.Code.Function(f.lookup)
+}
+
+// chooseEqual finds out which of several functions with the same code a frame is of, by
+// the call of its caller; nil: there is none. Where that does not say it, it is the one
+// that is named.
+func (w *walker) chooseEqual(f, caller *frame) error {
+	f.equal = nil
+	if f.module == nil || f.module.Code.DWARF() == nil {
+		return nil
+	}
+	symbols, hasSymbols := w.stack.Frames[f.index].Symbols, !w.process.shared.options.NoSymbols
+	if !hasSymbols || len(symbols) > 0 && symbols[len(symbols)-1].Equals > 0 {
+		equals, err := f.module.Code.DWARF().Equals(f.lookup)
+		if err != nil {
+			return err
+		}
+		if len(equals) > 0 {
+			f.equal = &equalFunction{Entry: equals[0]}
+		}
+	}
+	if caller == nil || caller.module == nil || caller.isGuess() || caller.exact || w.process.tails.isPlain(framePair{f.pc, caller.pc, f.exact}) {
+		return nil
+	}
+	callee, err := caller.calledFunction()
+	if err != nil || callee.IsZero() {
+		return err
+	}
+	return w.chooseCallee(f, callee)
+}
+
+// calledFunction is the function that the call site of a frame calls; the zero Entry where
+// that is not said, or depends on which of several functions the frame is of.
+func (f *frame) calledFunction() (callee dwarf.Entry, err error) {
+	functions := []dwarf.Entry{f.function()}
+	if f.equal != nil && !f.equal.isChosen {
+		if functions, err = f.module.Code.DWARF().Equals(f.lookup); err != nil {
+			return callee, err
+		}
+	}
+	for i, function := range functions {
+		call, err := f.module.Code.Call(f.offset, function)
+		if err != nil || call.Callee.IsZero() {
+			return dwarf.Entry{}, err
+		}
+		if i == 0 {
+			callee = call.Callee
+		} else if same, err := isSameFunction(callee, call.Callee); err != nil || !same {
+			return dwarf.Entry{}, err
+		}
+	}
+	return callee, nil
+}
+
+// chooseCallee makes the function of a frame the one that was called, where that is one of
+// several with the same code.
+func (w *walker) chooseCallee(f *frame, callee dwarf.Entry) error {
+	own, err := f.described()
+	if err != nil || own.IsZero() {
+		return err
+	}
+	same, err := isSameFunction(callee, own)
+	if same && f.equal != nil {
+		f.equal.isChosen = true
+	}
+	if err != nil || same {
+		return err
+	}
+	d := f.module.Code.DWARF()
+	equals, err := d.Equals(f.lookup)
+	if err != nil {
+		return err
+	}
+	for _, e := range equals {
+		if same, err := isSameFunction(callee, e); err == nil && same {
+			w.choose(f, e)
+			return nil
+		}
+	}
+	e, ok, err := d.EqualTo(f.lookup, callee)
+	if ok {
+		w.choose(f, e)
+	}
+	return err
+}
+
+// choose makes the function of a frame one of several with the same code.
+func (w *walker) choose(f *frame, function dwarf.Entry) {
+	f.equal = &equalFunction{function, true}
+	if !w.process.shared.options.NoSymbols {
+		w.stack.Frames[f.index].Symbols = w.process.namesIn(f.module, f.named(), function)
+	}
+}
+
+// namesIn is names of one of several functions that have the same code.
+func (p *Process) namesIn(m *code.Module, address uint64, function dwarf.Entry) []symbol.Frame {
+	if function.IsZero() {
+		return p.names(m, address)
+	}
+	return m.Code.NamesIn(address, p.shared.options.NoInlines, function)
+}
