@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/cxxname"
+	"github.com/unwindd/unwindd/engine/symbol/dname"
 )
 
 const (
@@ -39,7 +40,7 @@ func StripVersion(name string) string {
 
 // Demangle gives the readable form of a linkage name in the spelling of LLVM's
 // tools: Itanium C++, and Rust's legacy and v0 manglings (the hash of a legacy
-// name is left out). Template parameters that a name refers back to have the
+// name is left out). Names of D are those of binutils. Template parameters that a name refers back to have the
 // meaning that the ABI gives them, and names that LLVM does not read are read, see
 // cxxname.ABI; DemangleLLVM does in all what LLVM does. A symbol version is
 // stripped first. A name that is not mangled, such as one of C or Go, comes back
@@ -48,31 +49,44 @@ func StripVersion(name string) string {
 //
 // Results are cached. The result may share memory with name, and the cache keeps
 // it: a name in mapped memory must be copied first. It is safe for concurrent use.
-func Demangle(name string) string { return demangle(name, names, cxxname.ABI) }
+func Demangle(name string) string { return demangle(name, names, cxxname.ABI, dname.GNU) }
 
 // DemangleLLVM is Demangle as LLVM 22 does it to the byte: its spelling, its
 // reading, and names that it leaves mangled.
-func DemangleLLVM(name string) string { return demangle(name, namesLLVM, cxxname.LLVM) }
+func DemangleLLVM(name string) string { return demangle(name, namesLLVM, cxxname.LLVM, dname.LLVM) }
 
-// DemangleGNU is Demangle as binutils 2.40 do it to the byte.
-func DemangleGNU(name string) string { return demangle(name, namesGNU, cxxname.GNU) }
+// DemangleGNU is Demangle as binutils 2.40 do it to the byte, where nobody says that a name
+// is one of D.
+func DemangleGNU(name string) string { return demangle(name, namesGNU, cxxname.GNU, unread) }
 
-func demangle(name string, cache *nameCache, cpp func(name string) (string, bool)) string {
+// unread reads no name.
+func unread(string) (string, bool) { return "", false }
+
+// A reading is how names of a language are read; ok is false of a name that is not.
+type reading func(name string) (readable string, ok bool)
+
+func demangle(name string, cache *nameCache, cpp, d reading) string {
 	name = StripVersion(name)
 	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
-	return cache.get(name, func(name string) string { return demangleOnce(name, cpp) })
+	return cache.get(name, func(name string) string { return demangleOnce(name, cpp, d) })
 }
 
 // IsMangled says whether a name looks mangled, by the prefixes that LLVM's demanglers
 // accept on ELF.
 func IsMangled(name string) bool {
-	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
+	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") || dname.IsMangled(name)
 }
 
-// demangleOnce demangles without a cache, names of C++ by a function.
-func demangleOnce(name string, cpp func(name string) (string, bool)) string {
+// demangleOnce demangles without a cache, names of C++ and D by a function.
+func demangleOnce(name string, cpp, d reading) string {
+	if dname.IsMangled(name) {
+		if readable, ok := d(name); ok {
+			return readable
+		}
+		return name
+	}
 	if strings.HasPrefix(name, "_R") {
 		if readable, err := demangleRust(name); err == nil {
 			return readable

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dname makes names of D readable: those that its compilers give to functions and
+// data ("Name Mangling" of D's specification of its ABI). GNU reads all of them, in the
+// spelling of binutils; LLVM those few that LLVM 22 reads, as it does.
+package dname
+
+import (
+	"strings"
+)
+
+const (
+	// maxDepth bounds how deep what a name has is nested; back references nest too.
+	maxDepth = 256
+	// maxOutput bounds the readable name: names that refer back to themselves grow
+	// exponentially.
+	maxOutput = 1 << 16
+	// maxSteps bounds the parts that are read: those that are referred to are read again.
+	maxSteps = 1 << 16
+)
+
+// Main is the name of the function that a program of D begins with, which is not mangled.
+const Main = "_Dmain"
+
+// IsMangled says whether a name looks like one of D's.
+func IsMangled(name string) bool { return strings.HasPrefix(name, "_D") }
+
+// GNU is the readable form of a name in the spelling of binutils 2.40; ok is false where it
+// is none of D's.
+func GNU(name string) (readable string, ok bool) {
+	if name == Main {
+		return "D main", true
+	}
+	if !IsMangled(name) {
+		return "", false
+	}
+	p := &parser{s: name, lastRef: len(name)}
+	text := p.mangled()
+	if p.failed || p.at != len(name) || text == "" {
+		return "", false
+	}
+	return text, true
+}
+
+// A parser reads a name from front to back. Where it fails what it returns means nothing.
+type parser struct {
+	s       string
+	at      int
+	failed  bool
+	depth   int
+	steps   int
+	lastRef int // where the innermost back reference to a type stands, which leads further to the front
+}
+
+// fail gives up.
+func (p *parser) fail() string {
+	p.failed = true
+	return ""
+}
+
+// enter begins something that may have its own kind in it; it is false where that is too
+// deep, or too much was read.
+func (p *parser) enter() bool {
+	p.depth++
+	p.steps++
+	if p.depth > maxDepth || p.steps > maxSteps {
+		p.failed = true
+	}
+	return !p.failed
+}
+
+func (p *parser) leave() { p.depth-- }
+
+// bounded is a text, unless it is too long.
+func (p *parser) bounded(text string) string {
+	if len(text) > maxOutput {
+		return p.fail()
+	}
+	return text
+}
+
+func (p *parser) rest() string { return p.s[p.at:] }
+
+// peek is the byte at a distance; 0 behind the end.
+func (p *parser) peek(distance int) byte {
+	if p.at+distance < len(p.s) {
+		return p.s[p.at+distance]
+	}
+	return 0
+}
+
+// take passes over a prefix that is there.
+func (p *parser) take(prefix string) bool {
+	if !strings.HasPrefix(p.rest(), prefix) {
+		return false
+	}
+	p.at += len(prefix)
+	return true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// number reads a decimal number.
+func (p *parser) number() (n int) {
+	if !isDigit(p.peek(0)) {
+		p.failed = true
+	}
+	for isDigit(p.peek(0)) {
+		if n = n*10 + int(p.s[p.at]-'0'); n > len(p.s)<<8+maxOutput {
+			p.failed = true
+			return 0
+		}
+		p.at++
+	}
+	return n
+}
+
+// reference reads a back reference: how far what it leads to lies before it, in base 26,
+// of which the last digit is a small letter.
+func (p *parser) reference() (to int, ok bool) {
+	from, n := p.at, 0
+	for i := p.at + 1; i < len(p.s); i++ {
+		c := p.s[i]
+		switch {
+		case c >= 'A' && c <= 'Z':
+			n = n*26 + int(c-'A')
+		case c >= 'a' && c <= 'z':
+			n = n*26 + int(c-'a')
+			p.at = i + 1
+			return from - n, n > 0 && n <= from
+		default:
+			return 0, false
+		}
+		if n > len(p.s) {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// isTemplate says whether a template instance without a length is next.
+func (p *parser) isTemplate() bool {
+	return strings.HasPrefix(p.rest(), "__T") || strings.HasPrefix(p.rest(), "__U")
+}
+
+// isName says whether a part of a qualified name is at a distance.
+func (p *parser) isName(distance int) bool {
+	q := parser{s: p.s, at: min(p.at+distance, len(p.s))}
+	if isDigit(q.peek(0)) || q.isTemplate() {
+		return true
+	}
+	if q.peek(0) != 'Q' {
+		return false
+	}
+	to, ok := q.reference()
+	return ok && isDigit(p.s[to])
+}
+
+// mangled reads a whole name: _D, its parts, and a type, which is not shown.
+func (p *parser) mangled() string {
+	if !p.enter() {
+		return ""
+	}
+	defer p.leave()
+	p.at += len("_D")
+	text := p.qualified(true)
+	if !p.failed && !p.take("Z") { // artificial names have no type
+		p.typ()
+	}
+	return text
+}
+
+// qualified reads the parts of a name, with the parameters of functions among them. Of
+// methods it may show the modifiers of this.
+func (p *parser) qualified(hasModifiers bool) string {
+	if !p.enter() {
+		return ""
+	}
+	defer p.leave()
+	text, isFirst := "", true
+	for {
+		if p.peek(0) == '0' { // parts without a name
+			for p.take("0") {
+			}
+		} else {
+			if !isFirst {
+				text += "."
+			}
+			isFirst = false
+			text = p.bounded(p.identifier(text))
+			if p.failed {
+				return ""
+			}
+			text += p.ownParameters(hasModifiers)
+		}
+		if p.failed || !p.isName(0) {
+			return p.bounded(text)
+		}
+	}
+}
+
+// ownParameters reads the parameters of a function that is a part of a qualified name;
+// there are none where what follows is something else.
+func (p *parser) ownParameters(hasModifiers bool) string {
+	if p.peek(0) != 'M' && !p.isConvention() {
+		return ""
+	}
+	was := *p
+	modifiers := ""
+	if p.take("M") {
+		modifiers = p.modifiers()
+	}
+	if !hasModifiers {
+		modifiers = ""
+	}
+	_, _, parameters := p.function()
+	if p.failed || p.at == len(p.s) {
+		steps := p.steps
+		*p = was
+		p.steps = steps
+		return ""
+	}
+	return parameters + modifiers
+}
+
+// identifier reads a part of a qualified name, behind what is there of it, with a dot at
+// its end.
+func (p *parser) identifier(before string) string {
+	if !p.enter() {
+		return ""
+	}
+	defer p.leave()
+	if p.peek(0) == 'Q' {
+		to, ok := p.reference()
+		if !ok {
+			return p.fail()
+		}
+		end := p.at
+		p.at = to
+		text := p.plain(before, p.number())
+		p.at = end
+		return text
+	}
+	if p.isTemplate() {
+		return before + p.template(-1)
+	}
+	n := p.number()
+	if p.failed || n == 0 || n > len(p.s)-p.at {
+		return p.fail()
+	}
+	if n >= 5 && p.isTemplate() {
+		return before + p.template(n)
+	}
+	if name := p.s[p.at : p.at+n]; n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
+		p.at += n // a parent that makes names differ
+		return p.identifier(before)
+	}
+	return p.plain(before, n)
+}
+
+// special are names that compilers give, by what else follows them: what is shown in their
+// place, or of what stands before them.
+var special = []struct{ name, follows, shown, before string }{
+	{"__ctor", "", "this", ""}, {"__dtor", "", "~this", ""}, {"__postblit", "MFZ", "this(this)", ""},
+	{"__init", "Z", "", "initializer for "}, {"__vtbl", "Z", "", "vtable for "}, {"__Class", "Z", "", "ClassInfo for "},
+	{"__Interface", "Z", "", "Interface for "}, {"__ModuleInfo", "Z", "", "ModuleInfo for "},
+}
+
+// plain reads a name of so many bytes, behind what is there of a qualified one.
+func (p *parser) plain(before string, n int) string {
+	if p.failed || n > len(p.s)-p.at {
+		return p.fail()
+	}
+	name := p.s[p.at : p.at+n]
+	p.at += n
+	for _, s := range special {
+		if name != s.name || !strings.HasPrefix(p.rest(), s.follows) {
+			continue
+		}
+		if s.before != "" {
+			return s.before + strings.TrimSuffix(before, ".")
+		}
+		p.at += len(s.follows)
+		return before + s.shown
+	}
+	return before + name
+}
+
+// template reads a template instance of so many bytes; -1: it does not say how many.
+func (p *parser) template(n int) string {
+	if !p.enter() {
+		return ""
+	}
+	defer p.leave()
+	start := p.at
+	if !p.isName(len("__T")) || p.peek(len("__T")) == '0' {
+		return p.fail()
+	}
+	p.at += len("__T")
+	text := p.identifier("")
+	text += "!(" + p.arguments() + ")"
+	if n >= 0 && p.at-start != n {
+		return p.fail()
+	}
+	return p.bounded(text)
+}
+
+// arguments reads those of a template.
+func (p *parser) arguments() string {
+	var list []string
+	for size := 0; !p.failed; {
+		if p.take("Z") {
+			return strings.Join(list, ", ")
+		}
+		p.take("H") // it is of a specialization
+		one := ""
+		switch c := p.peek(0); c {
+		case 'S':
+			p.at++
+			one = p.symbol()
+		case 'T':
+			p.at++
+			one = p.typ()
+		case 'V':
+			p.at++
+			kind := p.kind()
+			one = p.value(p.typ(), kind)
+		case 'X':
+			p.at++
+			n := p.number()
+			if p.failed || n > len(p.s)-p.at {
+				return p.fail()
+			}
+			one = p.s[p.at : p.at+n]
+			p.at += n
+		default:
+			return p.fail()
+		}
+		if size += len(one); size > maxOutput {
+			return p.fail()
+		}
+		list = append(list, one)
+	}
+	return ""
+}
+
+// kind is the first letter of the type that is next.
+func (p *parser) kind() byte {
+	q := parser{s: p.s, at: p.at}
+	for range maxDepth {
+		if q.peek(0) != 'Q' {
+			return q.peek(0)
+		}
+		to, ok := q.reference()
+		if !ok {
+			break
+		}
+		q.at = to
+	}
+	p.failed = true
+	return 0
+}
+
+// symbol reads a symbol that is an argument of a template. Compilers up to version 2.076
+// put its length before it, whose last digits may be the first ones of the symbol itself.
+func (p *parser) symbol() string {
+	if strings.HasPrefix(p.rest(), "_D") && p.isName(len("_D")) {
+		return p.mangled()
+	}
+	if p.peek(0) == 'Q' {
+		return p.qualified(false)
+	}
+	start := p.at
+	n := p.number()
+	if p.failed || n == 0 {
+		return p.fail()
+	}
+	digits := p.at
+	for end := digits; end > start; end, n = end-1, n/10 {
+		if text, ok := p.symbolAt(end, n); ok {
+			return text
+		}
+	}
+	if text, ok := p.symbolAt(start, -1); ok {
+		return text
+	}
+	return p.fail()
+}
+
+// symbolAt reads a symbol at an index, of so many bytes; -1: of any.
+func (p *parser) symbolAt(at, n int) (text string, ok bool) {
+	was := *p
+	p.at = at
+	switch {
+	case p.isName(0):
+		text = p.qualified(false)
+	case strings.HasPrefix(p.rest(), "_D") && p.isName(len("_D")):
+		text = p.mangled()
+	default:
+		p.failed = true
+	}
+	if !p.failed && (n < 0 || p.at-at == n) {
+		return text, true
+	}
+	steps := p.steps
+	*p = was
+	p.steps = steps
+	return "", false
+}
