@@ -123,6 +123,9 @@ const (
 	LaunchRecorded = profile.LaunchRecorded
 )
 
+// SignatureVersion is the newest version of the rules by which signatures are made.
+const SignatureVersion = signature.Version
+
 // KernelTimeEvent is the event of dispatches; see profile.KernelTimeEvent.
 const KernelTimeEvent = profile.KernelTimeEvent
 

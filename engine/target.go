@@ -91,7 +91,19 @@ func (t *Target) Crashed() *target.Thread { return fact.Thread(t.Process) }
 // Signature is what crashes are grouped by, of a walked stack with its inlined calls and
 // at least DefaultMaxFrames frames, if it has so many; text is what Fact says.
 func (t *Target) Signature(s *Stack, text string) Signature {
-	return signature.Of(s, fact.IsStackOverflow(text) && s.Thread == t.Crashed())
+	return t.SignatureBy(context.Background(), SignatureVersion, s, text)
+}
+
+// SignatureBy is Signature by the rules of a version, 1 to SignatureVersion.
+func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text string) Signature {
+	crash := signature.Crash{Stack: s, IsOverflow: fact.IsStackOverflow(text) && s.Thread == t.Crashed()}
+	_ = object.Guard(func() error {
+		if first := fact.FindFirst(ctx, t.Process, s); first != nil {
+			crash.First = first.Frame
+		}
+		return nil
+	})
+	return signature.Of(version, &crash)
 }
 
 // Analysis is what the instruction that failed accesses; see fact.Analyze. What cannot be

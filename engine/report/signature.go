@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/signature"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -15,15 +14,16 @@ type Signature struct {
 	Version      int      `json:"version"`
 	Path         string   `json:"path,omitempty"`   // of the target, where the signature is printed by itself
 	Thread       string   `json:"thread,omitempty"` // likewise, its ID
-	Signature    string   `json:"signature"`        // unwindd-1:6f1a0e6d0c0a4b58
+	Signature    string   `json:"signature"`        // unwindd-2:6f1a0e6d0c0a4b58
 	Hash         string   `json:"hash"`
 	Frames       []string `json:"frames"`
 	RestsOnGuess bool     `json:"rests_on_guess,omitempty"`
+	HasOffsets   bool     `json:"has_offsets,omitempty"`
 }
 
 // NewSignature is the signature of a thread of a target.
 func NewSignature(path string, th *target.Thread, s *engine.Signature) *Signature {
-	return &Signature{signature.Version, path, th.ID, s.String(), s.Hash, s.Frames, s.RestsOnGuess}
+	return &Signature{s.Version, path, th.ID, s.String(), s.Hash, s.Frames, s.RestsOnGuess, s.HasOffsets}
 }
 
 // WriteText writes a line: the signature and its frames; of one of several targets its
@@ -43,6 +43,9 @@ func (s *Signature) WriteText(w io.Writer, isOne bool) error {
 	if s.RestsOnGuess {
 		p.printf(" (rests on a guess)")
 	}
+	if s.HasOffsets {
+		p.printf(" (names are missing)")
+	}
 	p.printf("\n")
 	return p.Flush()
 }
@@ -58,7 +61,7 @@ func (j *stackJSON) signatureOf(th *target.Thread) {
 	}
 	j.member("signature")
 	j.open("{")
-	j.numberMember("version", signature.Version)
+	j.numberMember("version", s.Version)
 	j.member("signature")
 	j.text(s.String())
 	j.member("hash")
@@ -71,5 +74,6 @@ func (j *stackJSON) signatureOf(th *target.Thread) {
 	}
 	j.close("]")
 	j.trueMember("rests_on_guess", s.RestsOnGuess)
+	j.trueMember("has_offsets", s.HasOffsets)
 	j.close("}")
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"path"
 	"slices"
@@ -122,6 +123,7 @@ func (s *Server) stackJob(o *pb.StackOptions) (*job.Job, string, error) {
 	j.Thread, j.Crashed, j.Top, j.Registers, j.Goroutines = o.Thread, o.Crashed, int(o.Top), o.Registers, o.Goroutines
 	j.Lanes, j.Locals, j.Globals, j.Source, j.Code = o.Lanes, o.Locals, o.Globals, int(o.Source), int(o.Code)
 	j.NoInlines, j.NoFold, j.Signature, j.Limits = o.NoInlines, o.NoFold, o.Signature, limitsOf(o.Depth, o.Elements, o.Raw)
+	j.SignatureVersion = int(min(o.SignatureVersion, math.MaxInt32))
 	if o.Lane != nil {
 		j.Lane = int(*o.Lane)
 	}

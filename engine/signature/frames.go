@@ -3,9 +3,11 @@
 package signature
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
 )
@@ -23,18 +25,33 @@ type call struct {
 	isNamed  bool // else it is the module's name
 	isSystem bool // it has no name, and its module is the C library or such a one
 	isGuess  bool
+	isOffset bool  // it is an offset in its module
 	kind     *kind // nil: it is no machinery
 }
 
-// Of is the signature of a stack: of its own frames, and none of a launcher. That the
-// stack overflowed is known to who knows the signal; which of the functions of a recursion
-// was the last one is chance then.
-func Of(s *walk.Stack, isOverflow bool) Signature {
-	calls := callsOf(s)
+// A Crash is a stack with what is known of how it ended.
+type Crash struct {
+	Stack *walk.Stack
+	// IsOverflow says that the stack overflowed, which is known to who knows the signal:
+	// which of the functions of a recursion was the last one is chance then.
+	IsOverflow bool
+	// First is the index of the frame that failed first, where a handler of that failure is
+	// further in; 0 else.
+	First int
+}
+
+// Of is the signature of a stack by the rules of a version: of its own frames, and none of
+// a launcher.
+func Of(version int, c *Crash) Signature {
+	isFirst := version == FirstVersion
+	calls := callsOf(c, isFirst)
 	if len(calls) == 0 {
-		return newSignature(ofWave(s.Thread), false)
+		return newSignature(version, ofWave(c.Stack.Thread))
 	}
-	reduced := failures(withoutStartup(calls))
+	if !isFirst {
+		shortenLambdas(calls)
+	}
+	reduced, isOverflow := failures(withoutStartup(calls)), c.IsOverflow
 	if len(reduced) > 0 && reduced[0].kind == overflowed {
 		isOverflow, reduced = true, reduced[1:]
 	}
@@ -43,12 +60,31 @@ func Of(s *walk.Stack, isOverflow bool) Signature {
 	} else {
 		calls = chosen(reduced)
 	}
-	names, isGuess := []string{}, false
+	names := make([]string, len(calls))
 	for i := range calls {
-		names = append(names, calls[i].shown)
-		isGuess = isGuess || calls[i].isGuess
+		names[i] = calls[i].shown
 	}
-	return newSignature(names, isGuess)
+	s := newSignature(version, names)
+	for i := range calls {
+		s.RestsOnGuess = s.RestsOnGuess || calls[i].isGuess
+		s.HasOffsets = s.HasOffsets || calls[i].isOffset
+	}
+	return s
+}
+
+// shortenLambdas leaves out of a lambda's name the function that it is written in, where
+// that called it: not all compilers say it.
+func shortenLambdas(calls []call) {
+	last := map[string]int{} // the outermost call of each function
+	for i := range calls {
+		last[calls[i].shown] = i
+	}
+	for i := range calls {
+		c := &calls[i]
+		if around, isLambda := strings.CutSuffix(c.shown, "::"+lambda); isLambda && c.isNamed && last[around] > i {
+			c.name = name{lambda, lambda}
+		}
+	}
 }
 
 // ofWave is the name of a wave's kernel, of which there are no frames.
@@ -56,24 +92,35 @@ func ofWave(th *target.Thread) []string {
 	if th == nil || th.Wave == nil || th.Wave.Kernel == "" {
 		return []string{}
 	}
-	return []string{Name(strings.TrimSuffix(th.Wave.Kernel, ".kd"), "")}
+	return []string{nameOf(strings.TrimSuffix(th.Wave.Kernel, ".kd"), "", false).shown}
 }
 
 // A reader makes the calls of frames.
 type reader struct {
-	names map[[2]string]name // by function and file
-	calls []call
+	isFirst bool                    // by the rules of the first version
+	names   map[[2]string]name      // by function and file
+	named   map[*target.Module]bool // modules of which a function has a name
+	calls   []call
 }
 
 // callsOf are the calls of a stack's innermost frames, innermost first, without signal
 // trampolines.
-func callsOf(s *walk.Stack) []call {
-	r := &reader{names: map[[2]string]name{}}
-	for i := range s.Frames {
+func callsOf(c *Crash, isFirst bool) []call {
+	frames := c.Stack.Frames
+	if !isFirst {
+		frames = frames[min(c.First, len(frames)):]
+	}
+	r := &reader{isFirst: isFirst, names: map[[2]string]name{}, named: map[*target.Module]bool{}}
+	for i := range frames {
+		if m := frames[i].Module; m != nil && slices.ContainsFunc(frames[i].Symbols, func(s symbol.Frame) bool { return s.Function != "" }) {
+			r.named[m] = true
+		}
+	}
+	for i := range frames {
 		if len(r.calls) >= maxCalls {
 			break
 		}
-		r.frame(&s.Frames[i])
+		r.frame(&frames[i])
 	}
 	return r.calls
 }
@@ -87,9 +134,12 @@ func (r *reader) frame(f *walk.Frame) {
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 		key := [2]string{s.Function, s.File}
+		if strings.HasPrefix(s.LinkageName, "_D") {
+			key[1] = dFile
+		}
 		n, isKnown := r.names[key]
 		if !isKnown {
-			n = nameOf(s.Function, s.File)
+			n = nameOf(s.Function, key[1], r.isFirst)
 			r.names[key] = n
 		}
 		if n.shown == "" {
@@ -103,7 +153,11 @@ func (r *reader) frame(f *walk.Frame) {
 		if f.Module != nil {
 			n = moduleName(f.Module.Path)
 		}
-		r.calls = append(r.calls, call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess})
+		c := call{name: name{n, n}, isSystem: isSystem(n), isGuess: isGuess}
+		if f.Module != nil && !r.isFirst && !c.isSystem && !r.named[f.Module] {
+			c.shown, c.isOffset = fmt.Sprintf("%s@%#x", n, f.ModuleOffset), true
+		}
+		r.calls = append(r.calls, c)
 	}
 	tails := f.TailCallers()
 	for i := range tails {

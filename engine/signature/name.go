@@ -24,9 +24,10 @@ type name struct {
 // generic arguments, the suffixes and numbers of compilers, symbol versions, hashes and
 // inline namespaces. file is the source file of the function, which tells Go's names
 // from those of C; "" where it is not known. The result is "" where nothing is left.
-func Name(function, file string) string { return nameOf(function, file).shown }
+func Name(function, file string) string { return nameOf(function, file, false).shown }
 
-func nameOf(function, file string) name {
+// nameOf is Name, by the rules of the first version or of this one.
+func nameOf(function, file string, isFirst bool) name {
 	if len(function) > maxName {
 		function = function[:maxName]
 	}
@@ -35,13 +36,17 @@ func nameOf(function, file string) name {
 		n := goName(function)
 		return name{n, n}
 	}
+	if !isFirst && strings.HasSuffix(file, dFile) {
+		n := dName(function)
+		return name{n, n}
+	}
 	if strings.HasPrefix(function, "-[") || strings.HasPrefix(function, "+[") {
 		return name{function, function} // Objective-C has nothing to leave out
 	}
 	if symbol.IsMangled(function) {
 		function = symbol.Demangle(function)
 	}
-	parts := pathOf(symbol.StripVersion(function))
+	parts := pathOf(symbol.StripVersion(function), isFirst)
 	if len(parts) != 1 {
 		n := strings.Join(parts, "::")
 		return name{n, n}
@@ -62,12 +67,15 @@ func printable(r rune) rune {
 }
 
 // pathOf are the parts of a name without what is said of them by tables.
-func pathOf(function string) []string {
+func pathOf(function string, isFirst bool) []string {
 	parts := partsOf(function, 0)
 	out := parts[:0]
 	for i, p := range parts {
 		if i == len(parts)-1 {
 			p = cutSuffixes(p)
+			if !isFirst {
+				p = cutNewSuffixes(p)
+			}
 		}
 		if strings.HasPrefix(p, "$_") || strings.HasPrefix(p, "_GLOBAL__N_") {
 			p = map[byte]string{'$': unnamedType, '_': unnamedSpace}[p[0]]
@@ -128,6 +136,29 @@ func cutSuffixes(part string) string {
 		}
 	}
 	return part
+}
+
+// cutNewSuffixes takes from a name what the first version of signatures left there: words
+// of newSuffixes behind a dot, and what stands behind a dollar sign where dots cannot.
+func cutNewSuffixes(part string) string {
+	for at := 1; at < len(part); at++ {
+		if part[at] != '.' && part[at] != '$' {
+			continue
+		}
+		word := part[at+1:]
+		if end := strings.IndexAny(word, ".$"); end >= 0 {
+			word = word[:end]
+		}
+		if newSuffixes[word] || part[at] == '$' && (suffixes[word] || isLinkHash(word)) {
+			return part[:at]
+		}
+	}
+	return part
+}
+
+// isLinkHash says whether a word is a hash that a linker put behind a name.
+func isLinkHash(word string) bool {
+	return len(word) >= 8 && strings.Trim(word, "0123456789abcdef") == "" && strings.ContainsAny(word, "0123456789")
 }
 
 // cName is a name without namespaces: of C, or extern "C".

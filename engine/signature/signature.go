@@ -12,9 +12,13 @@ import (
 	"io"
 )
 
-// Version is that of the rules by which signatures are made. Whatever changes the
-// signature of a stack, an entry of a table too, is another version.
-const Version = 1
+// Version is that of the rules by which signatures are made; those of FirstVersion can
+// still be asked for. Whatever changes the signature of a stack, an entry of a table too,
+// is another version.
+const (
+	FirstVersion = 1
+	Version      = 2
+)
 
 // MaxFrames is how many names a signature has at most. Fewer join crashes in functions
 // that many others call, more keep apart those that were reached by other ways.
@@ -22,6 +26,8 @@ const MaxFrames = 5
 
 // A Signature is what crashes are grouped by.
 type Signature struct {
+	// Version is that of the rules.
+	Version int
 	// Frames are the normalized names of the innermost functions, innermost first, at
 	// most MaxFrames. One in brackets stands for functions of a run-time library that
 	// failed in one way: [abort]. Empty where nothing is known of a stack.
@@ -30,24 +36,27 @@ type Signature struct {
 	Hash string
 	// RestsOnGuess says that one of the frames is a guess, or rests on one.
 	RestsOnGuess bool
+	// HasOffsets says that a frame is an offset in a module none of whose functions has a
+	// name: name@0x1234. Another build has another signature.
+	HasOffsets bool
 }
 
 // shortHash is how many digits of the hash are in the text of a signature.
 const shortHash = 16
 
-// String is the signature as it is written: unwindd-1:6f1a0e6d0c0a4b58, which has the
+// String is the signature as it is written: unwindd-2:6f1a0e6d0c0a4b58, which has the
 // version and the first 64 bits of the hash.
 func (s *Signature) String() string {
-	return fmt.Sprintf("unwindd-%d:%s", Version, s.Hash[:shortHash])
+	return fmt.Sprintf("unwindd-%d:%s", s.Version, s.Hash[:shortHash])
 }
 
 // newSignature is the signature of names. What is hashed is a line with the version, and
 // one for each name: names have no line breaks.
-func newSignature(names []string, isGuess bool) Signature {
+func newSignature(version int, names []string) Signature {
 	h := sha256.New()
-	fmt.Fprintf(h, "unwindd-%d\n", Version)
+	fmt.Fprintf(h, "unwindd-%d\n", version)
 	for _, n := range names {
 		_, _ = io.WriteString(h, n+"\n")
 	}
-	return Signature{Frames: names, Hash: hex.EncodeToString(h.Sum(nil)), RestsOnGuess: isGuess}
+	return Signature{Version: version, Frames: names, Hash: hex.EncodeToString(h.Sum(nil))}
 }

@@ -42,6 +42,14 @@ var suffixes = setOf(
 	"avx", "avx2", "avx512f", "sse2", "sse4", "sse4_1", "sse4_2", "fma", "arch_x86_64_v2", "arch_x86_64_v3", "arch_x86_64_v4",
 )
 
+// newSuffixes are those that the second version of signatures has beside: of parts that
+// LLVM puts into sections of their own and of functions that BOLT moves, of clones, of the
+// parts of coroutines, and of what Microsoft's compiler makes of handlers.
+var newSuffixes = setOf(
+	"__part", "eh", "bolt", "org", "__hot_start", "__hot_end", "memprof", "resume", "destroy", "cleanup", "actor",
+	"filt", "catch", "fin", "dtor",
+)
+
 // interceptors begin the names of functions of sanitizers in the place of the C
 // library's.
 var interceptors = []string{"___interceptor_", "__interceptor_", "__interceptor_trampoline_"}

@@ -21,6 +21,12 @@ var unsigned = []string{
 
 // checkSignature refuses what means nothing for a signature.
 func (s *Stack) checkSignature(isSet func(flag string) bool) error {
+	if s.SignatureVersion == 0 {
+		s.SignatureVersion = engine.SignatureVersion
+	}
+	if v := s.SignatureVersion; v < 1 || v > engine.SignatureVersion {
+		return wrong("--signature-version %d: expected 1 to %d", v, engine.SignatureVersion)
+	}
 	if !s.Signature {
 		return nil
 	}
@@ -40,13 +46,15 @@ func (s *Stack) signs() bool {
 
 // signed are the signatures of threads that crashed, made while their stacks go by.
 type signed struct {
-	target *engine.Target
-	fact   string
-	known  map[*target.Thread]*engine.Signature
+	ctx     context.Context
+	target  *engine.Target
+	fact    string
+	version int
+	known   map[*target.Thread]*engine.Signature
 }
 
-func newSigned(t *engine.Target, fact string) *signed {
-	return &signed{t, fact, map[*target.Thread]*engine.Signature{}}
+func newSigned(ctx context.Context, t *engine.Target, fact string, version int) *signed {
+	return &signed{ctx, t, fact, version, map[*target.Thread]*engine.Signature{}}
 }
 
 // over passes stacks on.
@@ -54,7 +62,7 @@ func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
 			if s.Thread.Crashed {
-				one := k.target.Signature(s, k.fact)
+				one := k.target.SignatureBy(k.ctx, k.version, s, k.fact)
 				k.known[s.Thread] = &one
 			}
 			if !yield(s) {
@@ -89,7 +97,7 @@ func (p *Stacks) sign(ctx context.Context, t *engine.Target) error {
 	}
 	p.target, p.walked = t, &walked{target: t}
 	for s := range p.walked.over(t.StacksOf(ctx, []*target.Thread{th})) {
-		one := t.Signature(s, t.Fact(ctx))
+		one := t.SignatureBy(ctx, p.SignatureVersion, s, t.Fact(ctx))
 		p.signed = report.NewSignature(t.Info().Path, th, &one)
 	}
 	if p.signed == nil {

@@ -55,6 +55,8 @@ type Stack struct {
 	NoInlines  bool
 	NoFold     bool // equal stacks one by one, and every frame of a recursion
 	Signature  bool // only the signature of the crash
+	// SignatureVersion is that of the rules of signatures; 0: the newest.
+	SignatureVersion int
 
 	// WithPath says of the signature which target it is of: there are several.
 	WithPath bool
@@ -168,7 +170,7 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	p.target, p.walked = t, &walked{target: t}
 	stacks := p.walked.over(t.StacksOf(ctx, threads))
 	known, first := t.Happened(ctx)
-	signed := newSigned(t, known)
+	signed := newSigned(ctx, t, known, p.SignatureVersion)
 	if p.signs() {
 		stacks = signed.over(stacks)
 	}

@@ -32,7 +32,7 @@ func (s *Stack) Wire() *pb.StackOptions {
 	o := &pb.StackOptions{
 		Format: s.Format, Thread: s.Thread, Crashed: s.Crashed, Top: uint32(s.Top), Registers: s.Registers, Goroutines: s.Goroutines, //nolint:gosec // checked
 		Lanes: s.Lanes, Locals: s.Locals, Globals: s.Globals, Depth: uint32(s.Limits.Depth), Elements: uint32(s.Limits.Elements), Raw: s.Limits.Raw, //nolint:gosec // likewise
-		Source: uint32(s.Source), Code: uint32(s.Code), NoInlines: s.NoInlines, NoFold: s.NoFold, Signature: s.Signature, //nolint:gosec // likewise
+		Source: uint32(s.Source), Code: uint32(s.Code), NoInlines: s.NoInlines, NoFold: s.NoFold, Signature: s.Signature, SignatureVersion: uint32(s.SignatureVersion), //nolint:gosec // likewise
 	}
 	if s.Lane >= 0 {
 		lane := uint32(s.Lane) //nolint:gosec // likewise

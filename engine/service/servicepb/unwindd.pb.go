@@ -143,29 +143,30 @@ func (MemoryAnswer_Kind) EnumDescriptor() ([]byte, []int) {
 
 // StackOptions are the flags of `unwindd stack`.
 type StackOptions struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the report; "target" where it is empty
-	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html or breakpad; json where it is empty
-	Thread        string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`    // the ID of the one thread that is wanted
-	Crashed       bool                   `protobuf:"varint,4,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
-	Top           uint32                 `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`         // how many frames of each stack, the innermost ones; 0: all
-	Registers     bool                   `protobuf:"varint,6,opt,name=registers,proto3" json:"registers,omitempty"`
-	Goroutines    bool                   `protobuf:"varint,7,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
-	Lanes         bool                   `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
-	Lane          *uint32                `protobuf:"varint,9,opt,name=lane,proto3,oneof" json:"lane,omitempty"` // the stack of one lane of every wave
-	Locals        bool                   `protobuf:"varint,10,opt,name=locals,proto3" json:"locals,omitempty"`
-	Globals       []string               `protobuf:"bytes,11,rep,name=globals,proto3" json:"globals,omitempty"`
-	Depth         uint32                 `protobuf:"varint,12,opt,name=depth,proto3" json:"depth,omitempty"`       // levels of values within one another; 0: the default
-	Elements      uint32                 `protobuf:"varint,13,opt,name=elements,proto3" json:"elements,omitempty"` // elements of an array or a container; 0: the default
-	Raw           bool                   `protobuf:"varint,14,opt,name=raw,proto3" json:"raw,omitempty"`
-	Source        uint32                 `protobuf:"varint,15,opt,name=source,proto3" json:"source,omitempty"`                              // lines around the line of every frame
-	Code          uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`                                  // instructions around the PC of every frame
-	MaxFrames     *uint32                `protobuf:"varint,17,opt,name=max_frames,json=maxFrames,proto3,oneof" json:"max_frames,omitempty"` // kept of a stack; 0: all
-	NoInlines     bool                   `protobuf:"varint,18,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
-	NoFold        bool                   `protobuf:"varint,19,opt,name=no_fold,json=noFold,proto3" json:"no_fold,omitempty"`
-	Signature     bool                   `protobuf:"varint,20,opt,name=signature,proto3" json:"signature,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // of the target, in the report; "target" where it is empty
+	Format           string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`    // text, json, html or breakpad; json where it is empty
+	Thread           string                 `protobuf:"bytes,3,opt,name=thread,proto3" json:"thread,omitempty"`    // the ID of the one thread that is wanted
+	Crashed          bool                   `protobuf:"varint,4,opt,name=crashed,proto3" json:"crashed,omitempty"` // only threads that crashed
+	Top              uint32                 `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`         // how many frames of each stack, the innermost ones; 0: all
+	Registers        bool                   `protobuf:"varint,6,opt,name=registers,proto3" json:"registers,omitempty"`
+	Goroutines       bool                   `protobuf:"varint,7,opt,name=goroutines,proto3" json:"goroutines,omitempty"`
+	Lanes            bool                   `protobuf:"varint,8,opt,name=lanes,proto3" json:"lanes,omitempty"`
+	Lane             *uint32                `protobuf:"varint,9,opt,name=lane,proto3,oneof" json:"lane,omitempty"` // the stack of one lane of every wave
+	Locals           bool                   `protobuf:"varint,10,opt,name=locals,proto3" json:"locals,omitempty"`
+	Globals          []string               `protobuf:"bytes,11,rep,name=globals,proto3" json:"globals,omitempty"`
+	Depth            uint32                 `protobuf:"varint,12,opt,name=depth,proto3" json:"depth,omitempty"`       // levels of values within one another; 0: the default
+	Elements         uint32                 `protobuf:"varint,13,opt,name=elements,proto3" json:"elements,omitempty"` // elements of an array or a container; 0: the default
+	Raw              bool                   `protobuf:"varint,14,opt,name=raw,proto3" json:"raw,omitempty"`
+	Source           uint32                 `protobuf:"varint,15,opt,name=source,proto3" json:"source,omitempty"`                              // lines around the line of every frame
+	Code             uint32                 `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`                                  // instructions around the PC of every frame
+	MaxFrames        *uint32                `protobuf:"varint,17,opt,name=max_frames,json=maxFrames,proto3,oneof" json:"max_frames,omitempty"` // kept of a stack; 0: all
+	NoInlines        bool                   `protobuf:"varint,18,opt,name=no_inlines,json=noInlines,proto3" json:"no_inlines,omitempty"`
+	NoFold           bool                   `protobuf:"varint,19,opt,name=no_fold,json=noFold,proto3" json:"no_fold,omitempty"`
+	Signature        bool                   `protobuf:"varint,20,opt,name=signature,proto3" json:"signature,omitempty"`
+	SignatureVersion uint32                 `protobuf:"varint,21,opt,name=signature_version,json=signatureVersion,proto3" json:"signature_version,omitempty"` // of its rules; 0: the newest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StackOptions) Reset() {
@@ -336,6 +337,13 @@ func (x *StackOptions) GetSignature() bool {
 		return x.Signature
 	}
 	return false
+}
+
+func (x *StackOptions) GetSignatureVersion() uint32 {
+	if x != nil {
+		return x.SignatureVersion
+	}
+	return 0
 }
 
 type StackRequest struct {
@@ -2959,7 +2967,7 @@ var File_unwindd_proto protoreflect.FileDescriptor
 const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"\runwindd.proto\x12\n" +
-	"unwindd.v1\"\x9f\x04\n" +
+	"unwindd.v1\"\xcc\x04\n" +
 	"\fStackOptions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x16\n" +
@@ -2985,7 +2993,8 @@ const file_unwindd_proto_rawDesc = "" +
 	"\n" +
 	"no_inlines\x18\x12 \x01(\bR\tnoInlines\x12\x17\n" +
 	"\ano_fold\x18\x13 \x01(\bR\x06noFold\x12\x1c\n" +
-	"\tsignature\x18\x14 \x01(\bR\tsignatureB\a\n" +
+	"\tsignature\x18\x14 \x01(\bR\tsignature\x12+\n" +
+	"\x11signature_version\x18\x15 \x01(\rR\x10signatureVersionB\a\n" +
 	"\x05_laneB\r\n" +
 	"\v_max_frames\"b\n" +
 	"\fStackRequest\x124\n" +

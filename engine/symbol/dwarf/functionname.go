@@ -390,7 +390,12 @@ func (b *body) isClosure(function uint64) bool {
 		return false
 	}
 	for c, err := range e.Children() {
-		return err == nil && c.Tag() == TagFormalParameter && c.Name() == "__closure"
+		if err != nil {
+			break
+		}
+		if c.Tag() == TagFormalParameter { // behind its types
+			return c.Name() == "__closure"
+		}
 	}
 	return false
 }
