@@ -134,8 +134,8 @@ func (r *reader) frame(f *walk.Frame) {
 	for i := range f.Symbols {
 		s := &f.Symbols[i]
 		key := [2]string{s.Function, s.File}
-		if strings.HasPrefix(s.LinkageName, "_D") {
-			key[1] = dFile
+		if strings.HasPrefix(s.LinkageName, "_D") || s.IsDecoded && !strings.Contains(s.Function, "::") {
+			key[1] = dFile // Ada's names have dots alike
 		}
 		n, isKnown := r.names[key]
 		if !isKnown {

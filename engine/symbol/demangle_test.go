@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/symbol/cxxname"
+	"github.com/unwindd/unwindd/engine/symbol/dname"
 )
 
 func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
@@ -184,7 +185,7 @@ func FuzzDemangle(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		got := demangleOnce(StripVersion(name), cxxname.ABI)
+		got := demangleOnce(StripVersion(name), cxxname.ABI, dname.GNU)
 		if len(got) >= 1<<maxDemangled && len(got) > len(name) {
 			t.Errorf("result has %d bytes", len(got))
 		}

@@ -12,6 +12,9 @@ type Frame struct {
 	// Name is the function's DW_AT_name: without what is around it, and without
 	// its parameters. "" where there is no debug information.
 	Name string
+	// IsDecoded says that Function is what gdb makes of LinkageName by the rules of a
+	// language, Ada or Fortran.
+	IsDecoded bool
 	// Start is the ELF virtual address at which the physical function begins;
 	// HasStart says whether it is known.
 	Start    uint64

@@ -279,7 +279,7 @@ func (b *body) define(d *definitions) error {
 }
 
 // holdsDefinitions says whether definitions may stand inside an entry.
-func holdsDefinitions(tag Tag) bool { return isSpace(tag) || tag == TagModule || tag == TagCommonBlock }
+func holdsDefinitions(tag Tag) bool { return isSpace(tag) || tag == TagCommonBlock }
 
 // add adds an entry that has a name and is no declaration. Of variables, only those of
 // one address.

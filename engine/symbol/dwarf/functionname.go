@@ -3,6 +3,7 @@
 package dwarf
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type functionName struct {
 	file              string // DW_AT_decl_file
 	line              int    // DW_AT_decl_line
 	isFileImplicit    bool   // the file's number is in the abbreviation
+	decoded           string // what stacks have in their place, of languages that gdb decodes; ""
 }
 
 const (
@@ -74,7 +76,7 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	s := c.shard(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := len(name.readable) + len(name.linkage) + len(name.name)
+	size := len(name.readable) + len(name.linkage) + len(name.name) + len(name.decoded)
 	if s.names == nil || len(s.names) >= maxNames || s.bytes+size > maxNameBytes {
 		k.unit.file.keeps(-s.bytes - len(s.names)*nameBytes)
 		s.names, s.bytes = make(map[entryKey]*functionName), 0
@@ -90,6 +92,9 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 // names are the function's readable name, and its linkage name, "" where that is the
 // same.
 func (n *functionName) names() (readable, linkage string) {
+	if n.decoded != "" {
+		return n.decoded, cmp.Or(n.linkage, n.readable)
+	}
 	if n.readable != "" || n.linkage == "" {
 		return n.readable, n.linkage
 	}
@@ -287,7 +292,38 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 	default:
 		name.readable = name.name
 	}
+	if text := b.decoded(name, off); text != name.readable {
+		name.decoded = text
+	}
 	return name
+}
+
+// decoded is a function's name as gdb has it, of Ada and Fortran; "" of other languages.
+// Of Fortran the module, or the procedure that another one is in, stands before it: its
+// linkage names are the compiler's own, as __mod_MOD_proc and proc_ are.
+func (b *body) decoded(name *functionName, off uint64) string {
+	switch b.language {
+	case langAda83, langAda95, langAda2005, langAda2012:
+		if text := symbol.DecodeAda(name.readable); text != name.readable {
+			return text
+		}
+		return symbol.DecodeAda(name.name)
+	case langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18:
+		if name.name == "" {
+			return ""
+		}
+		list, tags, err := b.spacesAround(uint32(off - b.offset))
+		for i := len(list) - 1; err == nil && i >= 0; i-- {
+			if tags[i] != TagModule && tags[i] != TagSubprogram {
+				continue
+			}
+			if around := b.nameOfSpace(b.offset+uint64(list[i]), tags[i]); around != "" {
+				return around + "::" + name.name
+			}
+		}
+		return name.name
+	}
+	return ""
 }
 
 func (r *Reader) nameProblem(b *body, off uint64, err error) {
@@ -360,6 +396,9 @@ func (b *body) qualify(name string, off uint64, withFunctions bool) string {
 	parts := []string{name}
 	size, function := len(name), off
 	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
+		if tags[i] == TagModule {
+			continue // of clang: it is where headers come from
+		}
 		space := b.offset + uint64(list[i])
 		text := b.nameOfSpace(space, tags[i])
 		if text == "" {

@@ -60,5 +60,5 @@ func (t *lineTable) memorySize() int {
 const nameBytes = int(unsafe.Sizeof(functionName{})) + 64
 
 func (n *functionName) memorySize() int {
-	return nameBytes + len(n.readable) + len(n.linkage) + len(n.name)
+	return nameBytes + len(n.readable) + len(n.linkage) + len(n.name) + len(n.decoded)
 }

@@ -336,6 +336,7 @@ func (t *abbrevTable) hasScopes() bool {
 func (n *functionName) give(f *symbol.Frame) {
 	n.giveRaw(f)
 	f.Function, f.LinkageName = n.names()
+	f.IsDecoded = n.decoded != ""
 }
 
 func (n *functionName) giveRaw(f *symbol.Frame) {

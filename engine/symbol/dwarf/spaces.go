@@ -27,7 +27,7 @@ type space struct {
 // isSpace says whether functions may be declared in an entry.
 func isSpace(tag Tag) bool {
 	switch tag {
-	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine, TagLexicalBlock:
+	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine, TagLexicalBlock, TagModule:
 		return true
 	}
 	return false

@@ -232,6 +232,10 @@ func (r *Resolver) Complete(f *symbol.Frame, address uint64) {
 
 // completeName gives a physical function what its symbol says better.
 func completeName(last *symbol.Frame, s *symbol.Symbol) {
+	if last.IsDecoded {
+		completeDecoded(last, s)
+		return
+	}
 	if last.Function == "" || isFullerName(s, last) {
 		last.Function, last.LinkageName = symtab.Names(s.Name)
 		last.Start, last.HasStart = s.Start, true
@@ -239,6 +243,22 @@ func completeName(last *symbol.Frame, s *symbol.Symbol) {
 		last.Start, last.HasStart = s.Start, true
 	} else if last.LinkageName == "" && s.Start == last.Start && strings.HasSuffix(last.Function, "::"+s.Name) {
 		last.LinkageName = s.Name // C linkage inside a namespace
+	}
+}
+
+// completeDecoded gives a function whose name was decoded the part or the copy that its
+// symbol is of. Compilers number functions that are in others.
+func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
+	rest, isPart := strings.CutPrefix(s.Name, last.LinkageName)
+	if !isPart || rest != "" && rest[0] != '.' {
+		return
+	}
+	last.LinkageName, last.Start, last.HasStart = s.Name, s.Start, true
+	for strings.HasPrefix(rest, ".") && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9' {
+		rest = strings.TrimLeft(rest[1:], "0123456789")
+	}
+	if rest != "" {
+		last.Function += " (" + rest + ")"
 	}
 }
 
