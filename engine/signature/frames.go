@@ -51,7 +51,11 @@ func Of(version int, c *Crash) Signature {
 	if !isFirst {
 		shortenLambdas(calls)
 	}
-	reduced, isOverflow := failures(withoutStartup(calls)), c.IsOverflow
+	table := &newStartups
+	if isFirst {
+		table = &startups
+	}
+	reduced, isOverflow := failures(withoutStartup(calls, table)), c.IsOverflow
 	if len(reduced) > 0 && reduced[0].kind == overflowed {
 		isOverflow, reduced = true, reduced[1:]
 	}
@@ -167,9 +171,9 @@ func (r *reader) frame(f *walk.Frame) {
 
 // withoutStartup are calls without what called the program's outermost function. It is
 // all of them where nothing would be left.
-func withoutStartup(calls []call) []call {
+func withoutStartup(calls []call, table *nameTable[bool]) []call {
 	end := slices.IndexFunc(calls, func(c call) bool {
-		is, _ := startups.find(c.plain)
+		is, _ := table.find(c.plain)
 		return is && c.isNamed
 	})
 	if end <= 0 {

@@ -2,7 +2,10 @@
 
 package signature
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A kind is a way in which run-time libraries fail: what stands in a signature for all of
 // their functions on the way from the program's failure to the signal. Of several kinds
@@ -102,6 +105,9 @@ var startup = []string{
 	"WinMainCRTStartup", "wWinMainCRTStartup",
 }
 
+// newStartup are those that the second version of signatures has beside: D's.
+var newStartup = []string{"_d_run_main", "_d_run_main2", "rt.dmain2.*"}
+
 // plumbing are functions between two of the program's own that another version of a
 // library, or of a compiler, has others for.
 var plumbing = []string{
@@ -165,7 +171,10 @@ func tableOf(patterns []string) (t nameTable[bool]) {
 	return t
 }
 
-var startups, plumbings = tableOf(startup), tableOf(plumbing)
+var (
+	startups, plumbings = tableOf(startup), tableOf(plumbing)
+	newStartups         = tableOf(slices.Concat(startup, newStartup))
+)
 
 // isRustLibrary says whether a function is one of Rust's own libraries, or of a trait that
 // these implement for a type of the language.
