@@ -71,13 +71,15 @@ type Options struct {
 	IsUnseen bool
 	// Exe is the file of the target's main executable; "" finds it.
 	Exe string
+	// Modules are files that are modules of the target, by their paths there or base names.
+	Modules map[string]string
 	// DeviceCore is the file with what processors beside the CPU had when the process
 	// of a core died, where that is a file of its own; "" looks for it beside the core.
 	DeviceCore string
 	// MaxUnpacked is how many bytes a target that comes packed may unpack to; 0 stands for
 	// unpack.DefaultMaxBytes, and for bounds on the disk that it takes (unpack.Options).
 	MaxUnpacked uint64
-	// DebugDirs are searched for separate debug files.
+	// DebugDirs are searched for separate debug files, and for code.
 	DebugDirs []string
 	// Remote is asked for files that are not on this machine, as a
 	// debuginfod.Client is one; nil: nobody is asked.
@@ -216,6 +218,7 @@ func (e *Engine) Finder(path string) object.Finder {
 	f := object.Finder{
 		Sysroot:   e.options.Sysroot,
 		Exe:       e.options.Exe,
+		Given:     e.options.Modules,
 		DebugDirs: e.options.DebugDirs,
 		Formats:   code.NewFormats(e.plugins),
 		Store:     e.store,

@@ -174,7 +174,7 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 	o := found.Object
 	if o != nil {
 		t.maps.keep(o)
-		m.Object, m.File, m.BuildID = o, o.Path(), o.BuildID()
+		m.Object, m.File, m.BuildID = o, found.File(), o.BuildID()
 	}
 	for _, l := range group {
 		s := target.Segment{Address: l.offset, Size: l.end - l.start, Start: l.start, Executable: l.isExecutable}

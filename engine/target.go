@@ -125,6 +125,9 @@ func (t *Target) CodeReader(count int) *CodeReader {
 // that it uses, each a sentence.
 func (t *Target) Problems() []string {
 	problems := slices.Concat(t.input.problems, t.Process.Problems(), t.registered)
+	problems = append(problems, object.UnusedModules(t.engine.options.Modules, func(is func(name string) bool) bool {
+		return slices.ContainsFunc(t.Modules(), func(m *target.Module) bool { return is(m.Path) })
+	})...)
 	if t.engine.program != nil {
 		problems = append(problems, t.engine.program.Problems()...)
 	}

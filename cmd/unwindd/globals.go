@@ -209,6 +209,7 @@ type targetFlags struct {
 	exe       string
 	sysroot   string
 	debugDirs []string
+	modules   []string
 	debuginfodFlags
 	symbolFlags
 }
@@ -216,7 +217,8 @@ type targetFlags struct {
 func (f *targetFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.exe, "exe", "", "the target's main executable is `FILE`")
 	flags.StringVar(&f.sysroot, "sysroot", "/", "look up the target's files under `DIR`")
-	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files under `DIR`; may be repeated")
+	flags.StringArrayVar(&f.modules, "module", nil, "the target's module of a path or name is a file: `NAME=FILE`; may be repeated")
+	flags.StringArrayVar(&f.debugDirs, "debug-dir", nil, "look for separate debug files, and for code, under `DIR`; may be repeated")
 	f.debuginfodFlags.add(flags)
 	f.symbolFlags.add(flags)
 }
@@ -232,6 +234,10 @@ func (f *targetFlags) newEngine(g *globals, o engine.Options) (e *engine.Engine,
 		return nil, nil, err
 	}
 	o.Sysroot, o.Exe, o.DebugDirs, o.Remote, o.Symbols = f.sysroot, f.exe, f.debugDirs, remote, symbols
+	if o.Modules, err = f.givenModules(); err != nil {
+		disconnect()
+		return nil, nil, err
+	}
 	if e, err = engine.New(o); err != nil {
 		disconnect()
 		return nil, nil, err

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // What the user names has to be there: a wrong path is a mistake, and what is
@@ -44,10 +45,33 @@ func (f *targetFlags) check() error {
 	if err := checkFile("exe", f.exe); err != nil {
 		return err
 	}
+	if _, err := f.givenModules(); err != nil {
+		return err
+	}
 	if f.sysroot != "" {
 		if err := checkDirs("sysroot", f.sysroot); err != nil {
 			return err
 		}
 	}
 	return checkDirs("debug-dir", f.debugDirs...)
+}
+
+// givenModules are the files of --module, by name.
+func (f *targetFlags) givenModules() (map[string]string, error) {
+	given := map[string]string{}
+	for _, text := range f.modules {
+		i := strings.LastIndexByte(text, '=')
+		if i <= 0 || i == len(text)-1 {
+			return nil, fmt.Errorf("--module: %q, expected NAME=FILE", text)
+		}
+		name, file := text[:i], text[i+1:]
+		if other := given[name]; other != "" {
+			return nil, fmt.Errorf("--module: %s is both %s and %s", name, other, file)
+		}
+		if err := checkFile("module", file); err != nil {
+			return nil, err
+		}
+		given[name] = file
+	}
+	return given, nil
 }

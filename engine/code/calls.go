@@ -26,6 +26,26 @@ func (o *Object) KeepSite(address uint64, s CallSite) {
 	keep(o, &o.sites, address, s, siteBytes)
 }
 
+// DescribedSite is what debug information says of the calls that return to an address of the
+// object, for where the code before it is not there.
+func (o *Object) DescribedSite(pc uint64) CallSite {
+	r := o.DWARF()
+	if r == nil {
+		return CallSite{}
+	}
+	described, err := r.CallSite(pc)
+	if err != nil || described.IsZero() {
+		return CallSite{}
+	}
+	site := CallSite{IsAfterCall: true}
+	if callee, err := described.Callee(); err == nil && !callee.IsZero() {
+		if at, ok, err := callee.EntryPC(); err == nil && ok {
+			site.IsDirect, site.Target = true, int64(at-pc) //nolint:gosec // it wraps, as addresses do
+		}
+	}
+	return site
+}
+
 // CodeBefore reads the code before an address of the object: as many bytes as
 // code has room for. It is false where not all of them are there.
 func (o *Object) CodeBefore(address uint64, code []byte) bool {

@@ -164,6 +164,9 @@ func (m *Module) Info() Info {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	info := Info{DebugFile: o.debug.Path, DebugInfo: o.debugInfo()}
+	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
+		info.DebugFile = o.File.Path()
+	}
 	tried := o.debug.Tried
 	if u := o.symbolUse.Load(); u != nil {
 		tried = slices.Concat(tried, u.tried)

@@ -35,7 +35,7 @@ func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 			break
 		}
 		switch tag {
-		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_PLTGOT, elf.DT_SONAME:
+		case elf.DT_SYMTAB, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMENT, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_PLTGOT, elf.DT_SONAME, elf.DT_RPATH, elf.DT_RUNPATH:
 			tags[tag] = f.word(4, 8)
 		}
 	}
@@ -44,23 +44,31 @@ func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 
 // SharedName is the name by which others depend on the object (DT_SONAME); "" where it
 // has none.
-func (o *Object) SharedName() (name string) {
-	_ = Guard(func() error { // a file that is cut has no name
+func (o *Object) SharedName() string { return o.dynamicString(elf.DT_SONAME, maxSharedName) }
+
+// maxSharedName bounds the name of SharedName, in bytes, with the NUL behind it, and
+// maxRunPath the directories of RunPaths.
+const (
+	maxSharedName = 256
+	maxRunPath    = 64 << 10
+)
+
+// dynamicString is the string that a tag of PT_DYNAMIC names, of fewer than most bytes; ""
+// where there is none.
+func (o *Object) dynamicString(tag elf.DynTag, most uint64) (text string) {
+	_ = Guard(func() error { // a file that is cut has none
 		tags, err := o.dynamicTags()
-		if at, ok := tags[elf.DT_SONAME]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && at < tags[elf.DT_STRSZ] {
-			text := o.fileFrom(tags[elf.DT_STRTAB] + at)
-			text = text[:min(uint64(len(text)), tags[elf.DT_STRSZ]-at, maxSharedName)]
-			if before, _, ok := bytes.Cut(text, []byte{0}); ok {
-				name = string(before)
+		if at, ok := tags[tag]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && at < tags[elf.DT_STRSZ] {
+			b := o.fileFrom(tags[elf.DT_STRTAB] + at)
+			b = b[:min(uint64(len(b)), tags[elf.DT_STRSZ]-at, most)]
+			if before, _, ok := bytes.Cut(b, []byte{0}); ok {
+				text = string(before)
 			}
 		}
 		return nil
 	})
-	return name
+	return text
 }
-
-// maxSharedName bounds the name of SharedName, in bytes, with the NUL behind it.
-const maxSharedName = 256
 
 // GlobalOffsetTable returns the virtual address that data-relative pointers of
 // .eh_frame are relative to: DT_PLTGOT, or else .got.plt or .got. ok is false

@@ -82,9 +82,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 			list = append(list, f.placeAs(filepath.Join(dir, name), path.Join(DebugDir, name)))
 		}
 	}
-	if id := s.of.buildIDName(); len(id) > 1 {
-		inDebugDirs(fmt.Sprintf(".build-id/%x/%x.debug", id[:1], id[1:]))
-	}
+	list = append(list, f.placesOfID(s.of.buildIDName(), debugLayouts)...)
 	named := len(list)
 	for _, file := range s.files(f) {
 		dir, name := filepath.Dir(file), s.link
@@ -113,6 +111,36 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	}
 	for i := named; i < len(list); i++ {
 		list[i].guess = !s.linked
+	}
+	return list
+}
+
+// An idLayout is how directories have files by build ID.
+type idLayout struct {
+	name  string   // of a file in such a directory, of the first byte and the others
+	roots []string // directories of the target; DebugDirs are others
+}
+
+// codeLayouts and debugLayouts are those of code, which are links that rpm makes, and of
+// debug files.
+var (
+	codeLayouts  = []idLayout{{".build-id/%x/%x", []string{"/usr/lib", DebugDir}}}
+	debugLayouts = []idLayout{{".build-id/%x/%x.debug", []string{DebugDir}}}
+)
+
+// placesOfID are where directories have the file of a build ID.
+func (f *Finder) placesOfID(id []byte, layouts []idLayout) (list []place) {
+	if len(id) < minRemoteID {
+		return nil
+	}
+	for _, layout := range layouts {
+		name := fmt.Sprintf(layout.name, id[:1], id[1:])
+		for _, root := range layout.roots {
+			list = append(list, f.rootPlace(path.Join(root, name)))
+		}
+		for _, dir := range f.DebugDirs {
+			list = append(list, f.placeAs(filepath.Join(dir, name), path.Join(DebugDir, name)))
+		}
 	}
 	return list
 }

@@ -29,10 +29,13 @@ type Finder struct {
 	Sysroot string
 	// Exe is the executable of the target; "" where the target's path is to be taken.
 	Exe string
+	// Given has files of this machine that the user says to be modules of the target, by
+	// their paths there or base names.
+	Given map[string]string
 	// Elsewhere has the files of this machine that are certainly those of the target, by
 	// their paths in the target: a living process keeps files open that have no name any more.
 	Elsewhere map[string]string
-	// DebugDirs are directories of separate debug files, besides
+	// DebugDirs are directories of separate debug files and of code, besides
 	// /usr/lib/debug under Sysroot: laid out as that, or the files lie in them.
 	DebugDirs []string
 	// Folders are directories of files that came with the target, such as the
@@ -59,6 +62,8 @@ type Finder struct {
 
 	folders   map[string]*folderIndex      // under foldersMu
 	rightCase map[string]map[string]string // likewise; see namesIn
+	loaders   map[string][]string          // likewise, by root; see loaderDirs
+	program   []loaderDir                  // see WithProgram
 }
 
 // foldersMu is not in the Finder so that one can be copied.
@@ -77,6 +82,14 @@ type Found struct {
 	Problem string
 	// Tried are the files that were looked at and not taken, in order.
 	Tried []Attempt
+}
+
+// File is Path where Object is code, and "" where it is only the debug file of it.
+func (f *Found) File() string {
+	if f.Object == nil || f.Object.DebugOnly() {
+		return ""
+	}
+	return f.Path
 }
 
 // An Attempt is a file that was looked at and not taken.
@@ -101,12 +114,15 @@ const maxFolderEntries = 1000
 // deleted is what the kernel adds to the path of a mapped file that has no name any more.
 const deleted = " (deleted)"
 
-// Find opens the file that is path in the target. It looks at Exe (where isExe),
-// at the file that Elsewhere has for the path, at the path under Sysroot (where that begins with a directory that systems merge with
+// Find opens the file that is path in the target. It looks at Exe (where isExe), at the one
+// of Given, at the file that Elsewhere has for the path, at the path under Sysroot (where that begins with a directory that systems merge with
 // one of /usr, or with that one, at the other one too), in Folders for the base name, in
-// Folders for the build ID, and asks Remote for the build ID. The first file whose build
-// ID matches is taken; where there is none, the first that could not be checked. Exe is
-// taken unchecked at once. An empty buildID says that the target does not tell it. A path
+// Folders for the build ID, in DebugDirs for both, where loaders look for libraries
+// (WithProgram), and asks Remote for the build ID. The first file whose build
+// ID matches is taken; where there is none, the first that could not be checked, which has
+// to be at its path. Exe and Given are
+// taken unchecked at once. Where there is no code a debug file with the build ID is taken, of
+// which DebugOnly is true. An empty buildID says that the target does not tell it. A path
 // of Windows is looked for without its drive, and letters count as the same in either case.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID}, name, isExe)
@@ -121,41 +137,19 @@ func (f *Finder) FindCode(name string, buildID []byte, codeID string, isExe bool
 
 // find is what Find does.
 func (f *Finder) find(s *search, name string, isExe bool) Found {
+	defer s.close()
+	clean := strings.TrimSuffix(name, deleted)
 	refused := ""
-	if isExe && f.Exe != "" {
-		if o := s.try(hostPlace(f.Exe)); o != nil || s.unchecked != nil {
-			return s.found(o, "")
-		}
-		refused = fmt.Sprintf("%s was not used: %s", f.Exe, s.tried[0].Reason)
-	}
-	var o *Object
-	if file, ok := f.Elsewhere[name]; ok {
-		if o = s.try(hostPlace(file)); o != nil {
+	for _, file := range f.told(clean, isExe) {
+		n := len(s.tried)
+		if o := s.try(hostPlace(file)); o != nil || s.unchecked != nil {
 			return s.found(o, refused)
 		}
-	}
-	if name != "" {
-		clean := strings.TrimSuffix(name, deleted)
-		// What is now at the path of a deleted file is another one, unless its
-		// build ID says otherwise.
-		s.mustCheck = clean != name
-		for p := range f.places(clean) {
-			if o = s.try(p); o != nil {
-				return s.found(o, refused)
-			}
-			s.mustCheck = false
+		if len(s.tried) > n {
+			refused = fmt.Sprintf("%s was not used: %s", file, s.tried[n].Reason)
 		}
 	}
-	if len(s.want) > 0 {
-		for _, dir := range f.Folders {
-			for _, file := range f.folder(dir).with(s.want) {
-				if o = s.try(hostPlace(file)); o != nil {
-					return s.found(o, refused)
-				}
-			}
-		}
-	}
-	if o = s.fetch(f, name); o != nil {
+	if o := s.look(f, name, clean); o != nil {
 		return s.found(o, refused)
 	}
 	if s.unchecked != nil {
@@ -171,7 +165,120 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 	if f.IsUnseen {
 		what = notHere(name, s.want)
 	}
-	return Found{Problem: what + s.listed(f), Tried: s.tried}
+	what += s.listed(f)
+	if s.findStandIn(f); s.standIn != nil {
+		return s.foundDebug(what)
+	}
+	return Found{Problem: what, Tried: s.tried}
+}
+
+// look tries the places where the file may be, and those of a build ID, in their order.
+func (s *search) look(f *Finder, name, clean string) *Object {
+	for _, p := range f.elsewhere(name) {
+		if o := s.try(p); o != nil {
+			return o
+		}
+	}
+	if name != "" {
+		// What is now at the path of a deleted file is another one, unless its
+		// build ID says otherwise.
+		s.mustCheck = clean != name
+		for p := range f.places(clean) {
+			if o := s.try(p); o != nil {
+				return o
+			}
+			s.mustCheck = false
+		}
+	}
+	s.mustCheck = true
+	for p := range f.placesByID(s, clean) {
+		if o := s.try(p); o != nil {
+			return o
+		}
+	}
+	return s.fetch(f, name)
+}
+
+// elsewhere are the places in Elsewhere of a path of the target, or of a part of a file.
+func (f *Finder) elsewhere(name string) (list []place) {
+	if file, ok := f.Elsewhere[name]; ok {
+		list = append(list, hostPlace(file))
+	}
+	if file, part, ok := cutEmbedded(name); ok {
+		for _, name := range []string{file, file + deleted} {
+			if here, ok := f.Elsewhere[name]; ok {
+				list = append(list, place{file: here, entry: part})
+			}
+		}
+	}
+	return list
+}
+
+// placesByID are where a file may be that only its build ID tells to be the right one:
+// folders and directories by build ID, directories that have its name, and those of
+// libraries.
+func (f *Finder) placesByID(s *search, name string) iter.Seq[place] {
+	return func(yield func(place) bool) {
+		if len(s.want) > 0 {
+			for _, dir := range f.flat() {
+				for _, file := range f.folder(dir).with(s.want) {
+					if !yield(f.placeAs(file, path.Join(DebugDir, filepath.Base(file)))) {
+						return
+					}
+				}
+			}
+			for _, p := range f.placesOfID(s.want, codeLayouts) {
+				if p.guess = true; !yield(p) {
+					return
+				}
+			}
+		}
+		base := baseName(name)
+		isBare := !path.IsAbs(name) && name != "" && !s.isCode
+		if _, _, isPart := cutEmbedded(name); isPart || !IsPlainName(base) || len(s.want) == 0 && !isBare {
+			return
+		}
+		list := f.flatPlaces(base)
+		if !s.isCode {
+			list = append(list, f.loaderPlaces(base)...)
+		}
+		for _, p := range list {
+			if p.guess = true; !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// told are the files that the user says to be a file of the target.
+func (f *Finder) told(name string, isExe bool) (files []string) {
+	if isExe && f.Exe != "" {
+		files = append(files, f.Exe)
+	}
+	for _, key := range givenNames(name) {
+		if file := f.Given[key]; file != "" {
+			return append(files, file)
+		}
+	}
+	return files
+}
+
+// givenNames are the names by which the user may mean a file of the target.
+func givenNames(name string) []string {
+	name = strings.TrimSuffix(name, deleted)
+	return []string{name, baseName(name), name[strings.LastIndexByte(name, '!')+1:]}
+}
+
+// UnusedModules says which of the files that were given as modules are none of a target's.
+// has says whether the target has a module with such a path.
+func UnusedModules(given map[string]string, has func(is func(name string) bool) bool) (problems []string) {
+	for name, file := range given {
+		if !has(func(path string) bool { return slices.Contains(givenNames(path), name) }) {
+			problems = append(problems, fmt.Sprintf("%s was not used: no module is called %s", file, name))
+		}
+	}
+	slices.Sort(problems)
+	return problems
 }
 
 // notHere says of a file that is not on this machine what somebody can do who does not see it.
@@ -235,8 +342,11 @@ func (f *Finder) places(name string) iter.Seq[place] {
 		if !f.eachPlace(name, "", yield) {
 			return
 		}
-		if file, entry, ok := cutNested(name); ok {
-			f.eachPlace(file, entry, yield)
+		if file, entry, ok := cutNested(name); ok && !f.eachPlace(file, entry, yield) {
+			return
+		}
+		if file, part, ok := cutEmbedded(name); ok {
+			f.eachPlace(file, part, yield)
 		}
 	}
 }
@@ -311,7 +421,7 @@ func (f *Finder) MapSource(file, source string) (*Mapping, error) {
 }
 
 // Mapped maps the files that may be a path of the target, of which code objects are
-// parts, in the order of Find: Exe where it has the name, then the path under Sysroot,
+// parts, in the order of Find: Exe where it has the name, then that of Elsewhere, then the path under Sysroot,
 // then the base name in Folders. The caller closes them. The error of the first is
 // yielded where there is none at all.
 func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
@@ -329,6 +439,11 @@ func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
 		}
 		if f.IsExe(nil, name, nil) && !try(hostPlace(f.Exe)) {
 			return
+		}
+		for _, p := range f.elsewhere(name) {
+			if !try(p) {
+				return
+			}
 		}
 		if f.eachPlace(strings.TrimSuffix(name, deleted), "", try) && !isFound {
 			yield(nil, first)
@@ -378,6 +493,62 @@ type search struct {
 	seen      seenPlaces // that were tried
 	unchecked *Object    // the first file that could not be checked
 	why       string     // it could not be checked
+	standIn   *Object    // a debug file with the build ID, where there is no code
+}
+
+// close closes what the search has not given.
+func (s *search) close() {
+	for _, o := range []*Object{s.unchecked, s.standIn} {
+		if o != nil {
+			_ = o.Close()
+		}
+	}
+}
+
+// foundDebug gives the debug file of the build ID in the place of the code, which is not
+// there: problem says why.
+func (s *search) foundDebug(problem string) Found {
+	o := s.standIn
+	s.standIn = nil
+	return Found{
+		Object: o, Path: o.Path(), Checked: true, Tried: s.tried,
+		Problem: fmt.Sprintf("%s; names and lines are those of its debug file %s, which has no code", problem, o.Path()),
+	}
+}
+
+// findStandIn looks for the debug file of a build ID.
+func (s *search) findStandIn(f *Finder) {
+	if len(s.want) == 0 || s.isCode || s.standIn != nil {
+		return
+	}
+	for _, p := range f.placesOfID(s.want, debugLayouts) {
+		s.keepStandIn(p)
+	}
+	if s.standIn == nil {
+		file, tried := f.fetch(RemoteDebuginfo, s.want, "", "")
+		if s.tried = append(s.tried, tried...); file != "" {
+			s.keepStandIn(f.placeAs(file, fmt.Sprintf("%x.debug", s.want)))
+		}
+	}
+}
+
+// keepStandIn keeps the debug file at a place, where it is one of the build ID.
+func (s *search) keepStandIn(p place) {
+	if s.standIn != nil {
+		return
+	}
+	o, err := s.store.openCode(p, nil)
+	switch {
+	case err != nil:
+		if a := newAttempt(p, err); a.Kind != Absent {
+			s.tried = append(s.tried, a)
+		}
+	case o.DebugOnly() && o.HasID(s.want):
+		s.standIn = o
+	default:
+		s.tried = append(s.tried, Attempt{p.path(), cmp.Or(otherID(o.BuildID(), s.want), "is no debug file"), Mismatched})
+		_ = o.Close()
+	}
 }
 
 // seenPlaces are files and entries. There are few, but for what folders hold.
@@ -427,6 +598,11 @@ func (s *search) try(p place) *Object {
 	switch {
 	case o.DebugOnly():
 		reason = "holds debug information only"
+		if s.standIn == nil && o.HasID(s.want) {
+			s.standIn = o
+			s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
+			return nil
+		}
 	case o.HasID(s.want):
 		return o
 	case len(id) > 0 && len(s.want) > 0:
@@ -486,14 +662,13 @@ func (s *search) found(o *Object, problem string) Found {
 	checked := o != nil
 	switch {
 	case !checked:
-		o = s.unchecked
+		o, s.unchecked = s.unchecked, nil
 		if problem != "" {
 			problem += "; "
 		}
 		problem += o.Path() + ": " + s.why
 	case s.unchecked != nil:
 		s.tried = append(s.tried, Attempt{s.unchecked.Path(), s.why, Mismatched})
-		_ = s.unchecked.Close()
 	}
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
 }

@@ -144,9 +144,13 @@ func (o *Object) read() error {
 		o.findRelocations()
 	}
 	o.segments = o.usableSegments()
+	if o.debugOnly = o.codeIsElsewhere(); o.debugOnly {
+		for i := range o.segments { // the bytes at their offsets, if any, are others
+			o.segments[i].FileSize = 0
+		}
+	}
 	o.byStart = slices.Clone(o.segments)
 	slices.SortStableFunc(o.byStart, func(a, b Segment) int { return cmp.Compare(a.Address, b.Address) })
-	o.debugOnly = o.codeIsElsewhere()
 	o.headerSize = o.sizeOfHeaders()
 	return nil
 }
@@ -310,8 +314,8 @@ func (o *Object) Section(name string) *Section {
 }
 
 // DebugOnly says that the file holds no code, only what describes it: its code
-// sections have no bytes (`objcopy --only-keep-debug`). Its segments say where
-// code is in another file.
+// sections have no bytes (`objcopy --only-keep-debug`). Its segments have none either, and
+// say where code is in another file.
 func (o *Object) DebugOnly() bool { return o.debugOnly }
 
 func (o *Object) codeIsElsewhere() bool {

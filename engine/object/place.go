@@ -22,11 +22,11 @@ type place struct {
 // hostPlace is a path as the user gave it.
 func hostPlace(name string) place { return place{file: name} }
 
-// path is the path of the file that it is called by, or FILE#NAME.
+// path is the path of the file that it is called by, or FILE#NAME, FILE!MEMBER, FILE+0xOFFSET.
 func (p *place) path() string {
 	file := cmp.Or(p.as, p.file)
-	if p.entry == "" {
-		return file
+	if p.entry == "" || isPart(p.entry) {
+		return file + p.entry
 	}
 	return file + "#" + p.entry
 }
@@ -81,6 +81,9 @@ func (p *place) mapHere() (*Mapping, error) {
 
 // object makes an object of the place's file, and closes the mapping on error.
 func (p *place) object(m *Mapping, formats Formats) (*Object, error) {
+	if isPart(p.entry) {
+		return openPart(m, p.path(), p.entry)
+	}
 	if p.entry != "" {
 		dir := "" // nothing of a thin archive leads out of the root
 		if p.root == "" {

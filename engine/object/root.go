@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -243,4 +244,21 @@ func readLink(fd int) (string, error) {
 		return "", fmt.Errorf("link of %d bytes", n)
 	}
 	return string(buf[:n]), nil
+}
+
+// maxDirectoryNames bounds what is looked at in a directory of the target.
+const maxDirectoryNames = 1 << 16
+
+// listIn are the names in a directory beneath the directory root, in order; nil where it
+// cannot be read.
+func listIn(root int, dir string) []string {
+	fd, err := openIn(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	d := os.NewFile(uintptr(fd), dir)
+	defer d.Close()
+	list, _ := d.Readdirnames(maxDirectoryNames)
+	slices.Sort(list)
+	return list
 }

@@ -35,6 +35,9 @@ func (s Segment) Executable() bool { return s.Flags&elf.PF_X != 0 }
 // The mapping's first byte is at Address + fileOffset - Offset, which may be
 // below Address by the part of a page.
 func (o *Object) SegmentForMapping(fileOffset, size uint64, executable bool) (Segment, bool) {
+	if o.debugOnly {
+		return o.describedSegment(fileOffset, size, executable)
+	}
 	best, bestAny := -1, -1
 	var held, heldAny uint64
 	for i := range o.segments {
@@ -57,6 +60,24 @@ func (o *Object) SegmentForMapping(fileOffset, size uint64, executable bool) (Se
 		return Segment{}, false
 	}
 	return o.segments[best], true
+}
+
+// describedSegment is SegmentForMapping of a debug file, whose segments do not say where
+// they were in the file of the code: the only one with the mapping's right that has as many
+// pages as it. Offset is made to fit.
+func (o *Object) describedSegment(fileOffset, size uint64, executable bool) (found Segment, ok bool) {
+	for _, s := range o.segments {
+		if s.Executable() != executable || s.MemSize == 0 {
+			continue
+		}
+		inPage := s.Address & (basePage - 1)
+		if pages := (inPage + s.MemSize + basePage - 1) &^ (basePage - 1); ok || pages != size {
+			return Segment{}, false
+		}
+		found, ok = s, true
+		found.Offset = fileOffset + inPage
+	}
+	return found, ok
 }
 
 // overlap returns how many bytes two ranges share. A range that would pass the

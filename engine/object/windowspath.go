@@ -3,13 +3,10 @@
 package object
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // This file finds files by paths of Windows, which have drives and backslashes, and whose
@@ -99,9 +96,6 @@ func (f *Finder) inRightCase(slashed string) string {
 // maxWindowsDepth is in how many directories each other the case of names is looked at.
 const maxWindowsDepth = 64
 
-// maxDirectoryNames bounds what is looked at in a directory of the target.
-const maxDirectoryNames = 1 << 16
-
 // namesIn are the names in a directory beneath Sysroot, by themselves and in lower case. A
 // directory is listed once; links do not lead out of Sysroot.
 func (f *Finder) namesIn(root int, dir string) map[string]string {
@@ -114,11 +108,7 @@ func (f *Finder) namesIn(root int, dir string) map[string]string {
 		f.rightCase = map[string]map[string]string{}
 	}
 	var names map[string]string
-	if fd, err := openIn(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK); err == nil {
-		d := os.NewFile(uintptr(fd), dir)
-		list, _ := d.Readdirnames(maxDirectoryNames)
-		_ = d.Close()
-		slices.Sort(list)
+	if list := listIn(root, dir); list != nil {
 		names = make(map[string]string, len(list))
 		for _, name := range list {
 			names[name] = name

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/engine/walk"
@@ -334,6 +335,21 @@ func (b *profileBuilder) profile() *Profile {
 	}
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)
+	}
+	r.addProblems(object.UnusedModules(r.finder.Given, func(is func(name string) bool) bool {
+		for key := range r.objects {
+			if is(key.path) {
+				return true
+			}
+		}
+		return false
+	}))
+	used := map[*code.Module]bool{}
+	for placed := range b.modules {
+		used[placed.module] = placed.module != nil
+	}
+	if text := r.uncheckedFiles(used); text != "" {
+		r.problem("%s", text)
 	}
 	slices.Sort(r.problems)
 	p.Problems = append(p.Problems, r.problems...)

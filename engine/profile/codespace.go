@@ -5,10 +5,8 @@ package profile
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/engine/code"
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
@@ -59,7 +57,7 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 		if !m.Executable {
 			continue
 		}
-		if hasNoFile(m.Path) {
+		if m.HasNoFile() {
 			s.anonymous = append(s.anonymous, m)
 			continue
 		}
@@ -71,17 +69,35 @@ func (r *recording) space(v *perfdata.Space) *codeSpace {
 		s.code = append(s.code, r.segment(v.Root, m))
 		s.mapped[m.Start] = m
 	}
+	if s.jit == nil {
+		var moved []code.Segment
+		moved, s.anonymous = r.movedCode(v, s.anonymous)
+		s.code = append(s.code, moved...)
+	}
 	s.code.Sort()
 	r.spaces[v.Code] = s
 	return s
 }
 
-// hasNoFile says whether a mapping has no file behind it: what the kernel calls by
-// a name of its own, and files that are memory.
-func hasNoFile(name string) bool {
-	return name == "" || strings.HasPrefix(name, "//anon") || strings.HasPrefix(name, "[") && name != object.VDSOName ||
-		strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name, "/memfd:") || strings.HasPrefix(name, "/dev/zero") ||
-		strings.HasPrefix(name, "/SYSV")
+// movedCode are the executable mappings without a file that took the place of a part of a
+// file's code, as far as nothing else speaks for what is there; rest are the others.
+func (r *recording) movedCode(v *perfdata.Space, list []*perfdata.Mapping) (moved []code.Segment, rest []*perfdata.Mapping) {
+	for _, m := range list {
+		const writable = 2 // PROT_WRITE
+		if m.Replaced == nil || m.Prot&writable != 0 || r.perfMap(v.PID).NamesIn(m.Start, m.End) {
+			rest = append(rest, m)
+			continue
+		}
+		s := r.segment(v.Root, m.Replaced)
+		if s.Module.Object == nil {
+			rest = append(rest, m)
+			continue
+		}
+		s.Address, s.Start, s.End = s.ObjectAddress(m.Start), m.Start, m.End
+		r.problem("%s: memory without a file took the place of its code at %#x: that it is the same code is a guess", s.Module.Path, m.Start)
+		moved = append(moved, s)
+	}
+	return moved, rest
 }
 
 // isJITDump says whether a path is one that runtimes give their dumps

@@ -38,12 +38,14 @@ type recording struct {
 	mapping sync.Mutex            // held while what a process has mapped is found
 	spaces  map[uint64]*codeSpace // by perfdata.Space.Code
 	objects map[objectKey]*code.Module
-	finders map[string]*object.Finder // by root
-	roots   map[int]string            // of processes that have their own
-	dumps   map[objectKey]*jitDump
-	maps    map[int]*perfdata.PerfMap // of what a runtime made, by process
-	opened  []*object.Object
-	mapped  []*object.Mapping // files that opened objects are parts of
+	// unchecked are those whose file nothing tells to be what was mapped.
+	unchecked map[*code.Module]bool
+	finders   map[string]*object.Finder // by root
+	roots     map[int]string            // of processes that have their own
+	dumps     map[objectKey]*jitDump
+	maps      map[int]*perfdata.PerfMap // of what a runtime made, by process
+	opened    []*object.Object
+	mapped    []*object.Mapping // files that opened objects are parts of
 
 	mu       sync.Mutex
 	problems []string
@@ -63,7 +65,7 @@ var machines = map[string]elf.Machine{
 func (k *Maker) newRecording(f *perfdata.File) *recording {
 	r := &recording{
 		maker: k, file: f,
-		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{},
+		spaces: map[uint64]*codeSpace{}, objects: map[objectKey]*code.Module{}, unchecked: map[*code.Module]bool{},
 		roots: map[int]string{}, dumps: map[objectKey]*jitDump{}, maps: map[int]*perfdata.PerfMap{}, finders: map[string]*object.Finder{},
 	}
 	if f == nil {
@@ -159,15 +161,34 @@ func (r *recording) problem(format string, args ...any) {
 func (r *recording) segment(root string, m *perfdata.Mapping) code.Segment {
 	mod := r.module(root, m)
 	s := code.Segment{Start: m.Start, End: m.End, Module: mod, Address: m.Offset}
-	if mod.Object == nil {
+	if place(&s, m.Offset) {
 		return s
 	}
-	if in, ok := mod.Object.SegmentForMapping(m.Offset, m.End-m.Start, true); ok {
-		s.Address = in.Address + m.Offset - in.Offset
+	if part, start, ok := r.finderOf(root).FindPart(m.Path, m.Offset, m.End-m.Start); ok {
+		of := *m
+		of.Path, of.BuildID = part, nil
+		if in := (code.Segment{Start: m.Start, End: m.End, Module: r.module(root, &of)}); place(&in, m.Offset-start) {
+			return in
+		}
+	}
+	if mod.Object == nil {
 		return s
 	}
 	r.problem("%s has no segment at the offset %#x, which was mapped at %#x: the code there is not known", mod.Path, m.Offset, m.Start)
 	return s
+}
+
+// place gives a segment the address of its module that is at an offset of the module's file;
+// false where no segment of that is there.
+func place(s *code.Segment, offset uint64) bool {
+	if s.Module.Object == nil {
+		return false
+	}
+	in, ok := s.Module.Object.SegmentForMapping(offset, s.End-s.Start, true)
+	if ok {
+		s.Address = in.Address + offset - in.Offset
+	}
+	return ok
 }
 
 // module is the module of a mapped file.
@@ -180,7 +201,7 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 	found, finder := r.find(root, m)
 	if t.Object = found.Object; t.Object != nil {
 		r.opened = append(r.opened, t.Object)
-		t.File = found.Path
+		t.File = found.File()
 		if t.BuildID == nil {
 			t.BuildID = t.Object.BuildID()
 		}
@@ -196,6 +217,9 @@ func (r *recording) module(root string, m *perfdata.Mapping) *code.Module {
 		mod = r.process.AddModuleOf(t, finder)
 	}
 	r.objects[key] = mod
+	if t.Object != nil && !found.Checked && t.File != "" {
+		r.unchecked[mod] = true
+	}
 	return mod
 }
 
@@ -223,7 +247,7 @@ func (r *recording) find(root string, m *perfdata.Mapping) (object.Found, *objec
 func (r *recording) findBy(finder *object.Finder, m *perfdata.Mapping) object.Found {
 	isExe := finder.IsExe(r.exeID, m.Path, m.BuildID)
 	r.exeUsed = r.exeUsed || isExe
-	found := finder.Find(m.Path, m.BuildID, isExe)
+	found := r.checkMapped(finder, m, finder.Find(m.Path, m.BuildID, isExe))
 	if machine := r.machine(); found.Object != nil && machine != elf.EM_NONE && (found.Object.IsForeign() || elf.Machine(found.Object.Machine()) != machine) {
 		o := found.Object
 		found = object.Found{Problem: fmt.Sprintf("%s was not used: it is for %s", found.Path, object.DescribeMachine(o.Machine()))}

@@ -136,7 +136,10 @@ type Devices struct {
 type Module struct {
 	ID      int
 	Path    string // in the target
-	BuildID []byte // of the loaded image, where the target kept it
+	BuildID []byte // of the loaded image, where the target kept it; see IsAssumed
+	// IsAssumed says that BuildID is that of the file that was found: the target did not
+	// keep it.
+	IsAssumed bool
 	// Symbols names the build as stores of symbol files do; zero where the target does
 	// not say it.
 	Symbols SymbolID
@@ -193,8 +196,12 @@ type SymbolID struct {
 // Confirmed says whether the target states the build ID of Object, so that it is
 // known to be what was loaded.
 func (m *Module) Confirmed() bool {
-	return m.Object != nil && m.Object.HasID(m.BuildID)
+	return m.Object != nil && !m.IsAssumed && m.Object.HasID(m.BuildID)
 }
+
+// HasCode says whether the file of the module's code is here, rather than none or its debug
+// file alone.
+func (m *Module) HasCode() bool { return m.Object != nil && !m.Object.DebugOnly() }
 
 // HoldsCode says whether a segment is executable: as its code object says, and
 // where there is none, as far as anybody knows.

@@ -44,9 +44,13 @@ func (w *walker) callSites(ctx context.Context, pcs ...uint64) ([]code.CallSite,
 				continue
 			}
 		}
-		if w.codeBefore(s, pc, before) {
+		switch {
+		case w.codeBefore(s, pc, before):
 			unknown.Add(pc, before)
 			asked = append(asked, i)
+		case s != nil:
+			sites[i] = s.Module.Code.DescribedSite(s.ObjectAddress(pc))
+			s.Module.Code.KeepSite(s.ObjectAddress(pc), sites[i])
 		}
 	}
 	answers, err := unknown.Ask(ctx, w.machine.Machine)

@@ -177,11 +177,11 @@ func (w *walker) isMarkedOutermost(f *frame) bool {
 	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
-// isUnseenCode says whether a return address is in a module of which neither the file nor
-// the bytes before the address are here.
+// isUnseenCode says whether a return address is in a module of which neither the file of
+// its code nor the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)
-	return s != nil && s.Module.Object == nil && !s.Module.Code.IsLoose() && w.isCode(pc-1) && !w.isReadable(pc-1)
+	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsLoose() && w.isCode(pc-1) && !w.isReadable(pc-1)
 }
 
 // endsChain says whether the PC of a frame is a return address in a module, after a

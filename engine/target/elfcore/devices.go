@@ -219,7 +219,7 @@ func (d *devices) addObject(of *sdk.TargetObject) {
 			mod.BuildID = im.buildID
 		}
 		im.bias = of.Bias
-		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, of.Bias, "", nil))
+		d.memory.addFiles(mod, fileSegments(o, d.header.numbers, &image{bias: of.Bias}, "", nil))
 	case hasHeaders:
 		mod.Problem, mod.BuildID = err.Error(), im.buildID
 		d.takeLoaded(mod, &im)

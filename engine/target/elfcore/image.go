@@ -37,6 +37,7 @@ type image struct {
 	bias     uint64       // what is added to virtual addresses
 	headers  *imageHeader // nil where the ELF header is not in the core
 	programs []object.Program
+	offset   uint64 // of the image in the file that it is a part of
 	buildID  []byte // nil where it has none or it is not in the core
 }
 

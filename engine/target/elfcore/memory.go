@@ -287,10 +287,9 @@ func (m *memory) settle() {
 	m.files = kept
 }
 
-// fileSegments are the parts of an object that its image in memory, bias above
-// its virtual addresses, cannot have changed: those that are mapped without the
+// fileSegments are the parts of an object that its image in memory cannot have changed: those that are mapped without the
 // right to write. ranges restricts them to what was mapped, when it is not nil.
-func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges *fileRanges) []fileSegment {
+func fileSegments(o *object.Object, n numbers, im *image, path string, ranges *fileRanges) []fileSegment {
 	data := o.Data()
 	list := make([]fileSegment, 0, len(o.Segments()))
 	for _, s := range o.Segments() {
@@ -298,7 +297,7 @@ func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges 
 			continue
 		}
 		size := min(s.FileSize, s.MemSize, uint64(len(data))-s.Offset)
-		start := n.mask(s.Address + bias)
+		start := n.mask(s.Address + im.bias)
 		if size > n.mask(^uint64(0))-start {
 			continue
 		}
@@ -309,7 +308,7 @@ func fileSegments(o *object.Object, n numbers, bias uint64, path string, ranges 
 		for _, r := range ranges.overlapping(start, size) {
 			from, to := max(start, r.start), min(start+size, r.end)
 			// What is mapped there must be these bytes of this file.
-			if r.path != path || r.offset+(from-r.start) != s.Offset+(from-start) {
+			if r.path != path || r.offset+(from-r.start) != im.offset+s.Offset+(from-start) {
 				continue
 			}
 			list = append(list, fileSegment{start: from, size: to - from, data: data[s.Offset+(from-start) : s.Offset+(to-start)]})

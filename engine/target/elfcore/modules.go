@@ -43,6 +43,7 @@ type modules struct {
 	exeOwner *image                      // of the executable's module
 	isFull   bool                        // no more modules are added
 	fits     int                         // places that may still be compared
+	parts    map[string]string           // the files of the modules that are parts of one
 }
 
 // maxFound bounds the files that are looked for.
@@ -204,7 +205,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 		Path:     strings.TrimSuffix(name, deletedSuffix),
 		BuildID:  im.buildID,
 		Object:   found.Object,
-		File:     found.Path,
+		File:     found.File(),
 		Problem:  found.Problem,
 		Tried:    found.Tried,
 		Segments: m.segments(im),
@@ -228,14 +229,19 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 			mod.Problem += "; its program headers are those in memory"
 		}
 	}
-	if mod.Object == nil {
+	if mod.Object == nil || mod.Object.DebugOnly() {
 		mod.File = ""
 		m.takeLoaded(mod, im)
 	} else if mod.File != "" {
-		m.memory.addFiles(mod, fileSegments(mod.Object, m.header.numbers, im.bias, name, m.process.files))
+		m.memory.addFiles(mod, fileSegments(mod.Object, m.header.numbers, im, m.mappedPath(name, im), m.process.files))
+	}
+	m.keepMoved(mod, im, name)
+	if im.offset != 0 && mod.BuildID == nil && mod.Object != nil {
+		mod.BuildID, mod.IsAssumed = mod.Object.BuildID(), true
 	}
 	if isExe && m.exeOwner == nil {
 		m.exeOwner = im
+		m.finder = m.finder.WithProgram(name, mod.Object)
 	}
 	m.register(mod)
 }
@@ -370,14 +376,20 @@ func (m *modules) addGroup(group []fileRange) {
 	isPlaced := false
 	var buildID []byte // of what is placed
 	for i, r := range group {
-		if r.offset != 0 || claimed[i] {
+		if claimed[i] {
 			continue
 		}
 		im, ok := m.imageAt(r.start)
 		if !ok {
 			continue
 		}
+		im.offset = r.offset
 		if _, loaded := m.mapped(name, &im); !loaded {
+			continue
+		}
+		if im.offset != 0 {
+			m.addPart(name, &im, r)
+			m.claim(&im, group, claimed)
 			continue
 		}
 		m.add(name, &im, isExe, nil)
@@ -415,6 +427,9 @@ func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced boo
 	}
 	found := m.find(name, nil, isExe)
 	if found.Object == nil {
+		if m.addParts(group, claimed) {
+			return
+		}
 		if isCode && !isNotELF(found.Tried) || isKnown {
 			m.addMissing(rest, found.Problem)
 		}
@@ -422,7 +437,7 @@ func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced boo
 	}
 	fits := false
 	for {
-		im, ok := m.fit(name, found.Object, group, claimed)
+		im, ok := m.fit(name, 0, found.Object, group, claimed)
 		if !ok {
 			break
 		}
@@ -432,6 +447,9 @@ func (m *modules) addRest(group []fileRange, claimed []bool, isExe, isPlaced boo
 	}
 	if !fits && len(buildID) > 0 {
 		rest = m.addCopies(name, found.Object, buildID, rest)
+	}
+	if !fits && isCode && m.addParts(group, claimed) {
+		return
 	}
 	if !fits && (isCode || isKnown) && len(rest) > 0 {
 		m.addMissing(rest, fmt.Sprintf("%s was not used: its segments are not what was mapped", found.Path))
@@ -523,16 +541,19 @@ func holds(group []fileRange, address uint64) bool {
 // mapped counts the segments of an image that NT_FILE shows mapped where they
 // belong, and says whether the image is loaded, rather than a file that is
 // mapped to be read: an executable segment is mapped with the right to execute,
-// or all segments are where they belong. The latter decides for libraries of
+// or all segments are where they belong, but for code that was moved. The latter decides for libraries of
 // data only, and where the core does not tell rights, as it has no program
 // header for the mapping.
 func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
-	all := 0
+	all, moved := 0, 0
 	for p := range loads(im.programs) {
 		all++
 		at := m.header.mask(p.Address + im.bias)
 		r := m.process.files.at(at)
-		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset {
+		if m.isMoved(name, p, at) {
+			moved++
+		}
+		if r == nil || r.path != name || r.offset+(at-r.start) != p.Offset+im.offset {
 			continue
 		}
 		count++
@@ -540,7 +561,7 @@ func (m *modules) mapped(name string, im *image) (count int, loaded bool) {
 			loaded = true
 		}
 	}
-	return count, loaded || count > 0 && count == all
+	return count, loaded || count > 0 && count+moved == all
 }
 
 // claim marks the mappings that are of an image.
@@ -566,7 +587,8 @@ const maxFits = 1 << 18
 // fit finds where an object is loaded among mappings that are not claimed yet:
 // of the places that one of its executable segments suggests, the one that fits
 // most of its segments.
-func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed []bool) (best image, ok bool) {
+// offset is where in the file the object begins.
+func (m *modules) fit(name string, offset uint64, o *object.Object, group []fileRange, claimed []bool) (best image, ok bool) {
 	if len(o.Programs()) > maxImagePrograms {
 		return best, false
 	}
@@ -581,11 +603,11 @@ func (m *modules) fit(name string, o *object.Object, group []fileRange, claimed 
 				return best, ok
 			}
 			// A mapping may be a part of the segment, where rights were changed.
-			first := p.Offset &^ (m.pageSize - 1)
-			if p.Flags&elf.PF_X == 0 || r.offset < first || r.offset-first >= p.FileSize+(p.Offset-first) {
+			first := (offset + p.Offset) &^ (m.pageSize - 1)
+			if p.Flags&elf.PF_X == 0 || r.offset < first || r.offset-first >= p.FileSize+(offset+p.Offset-first) {
 				continue
 			}
-			im := image{bias: m.header.mask(r.start - (r.offset - p.Offset) - p.Address), programs: o.Programs()}
+			im := image{bias: m.header.mask(r.start - (r.offset - offset - p.Offset) - p.Address), programs: o.Programs(), offset: offset}
 			if tried[im.bias] {
 				continue
 			}

@@ -30,24 +30,19 @@ func (t *Target) addModules() {
 			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
 		}
 		isExeUsed = isExeUsed || i == 0
-		found := t.find(of, m, i == 0)
-		m.Object, m.File, m.Problem, m.Tried = found.Object, found.Path, found.Problem, found.Tried
-		if m.Object != nil {
-			if reason := t.otherCode(m.Object); reason != "" {
-				m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
-				m.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})
-				_ = m.Object.Close()
-				m.Object = nil
-			} else if id := m.Object.BuildID(); found.Checked && len(id) > len(m.BuildID) && m.Object.IsELF() {
-				m.BuildID = id // of which older Breakpads wrote the beginning
-			}
+		t.open(m, of, t.find(of, m, i == 0))
+		if i == 0 {
+			t.finder = t.finder.WithProgram(of.Name, m.Object)
 		}
-		if m.Object == nil {
-			m.File = ""
+		t.modules = append(t.modules, m)
+	}
+	t.findLibraries()
+	for i := range t.Dump.Modules {
+		m, of := t.modules[i], &t.Dump.Modules[i]
+		if m.Object == nil || m.Object.DebugOnly() {
 			t.takeLoaded(m, of)
 		}
 		m.Segments = t.segments(m.Object, of, bases)
-		t.modules = append(t.modules, m)
 	}
 	if !isExeUsed {
 		t.problem("%s was not used: the dump has no modules", t.finder.Exe)
@@ -59,6 +54,44 @@ func (t *Target) addModules() {
 	t.files = target.NewFileBytes(t.modules)
 }
 
+// open gives a module what was found for it.
+func (t *Target) open(m *target.Module, of *Module, found object.Found) {
+	m.Object, m.File, m.Problem, m.Tried = found.Object, found.File(), found.Problem, found.Tried
+	if m.Object == nil {
+		return
+	}
+	if reason := t.otherCode(m.Object); reason != "" {
+		m.Problem = fmt.Sprintf("%s was not used: %s", found.Path, reason)
+		m.Tried = append(found.Tried, object.Attempt{Path: found.Path, Reason: reason, Kind: object.Mismatched})
+		_ = m.Object.Close()
+		m.Object, m.File = nil, ""
+	} else if id := m.Object.BuildID(); found.Checked && len(id) > len(m.BuildID) && m.Object.IsELF() {
+		m.BuildID = id // of which older Breakpads wrote the beginning
+	}
+}
+
+// findLibraries looks for the modules without a file where the DT_RUNPATH of the others lead.
+func (t *Target) findLibraries() {
+	if t.os() != LinuxOS && t.os() != Android {
+		return
+	}
+	finder := t.finder
+	for _, m := range t.modules {
+		finder = finder.WithLibrary(m.Object)
+	}
+	for i, m := range t.modules {
+		if m.Object != nil && !m.Object.DebugOnly() {
+			continue
+		}
+		if found := finder.FindLibrary(m.Path, m.BuildID); found.Object != nil {
+			if m.Object != nil {
+				_ = m.Object.Close()
+			}
+			t.open(m, &t.Dump.Modules[i], found)
+		}
+	}
+}
+
 // find looks for the file of a module. Servers of debuginfod have files of ELF only.
 func (t *Target) find(of *Module, m *target.Module, isExe bool) object.Found {
 	switch t.os() {
@@ -67,7 +100,30 @@ func (t *Target) find(of *Module, m *target.Module, isExe bool) object.Found {
 	case MacOS, IOS:
 		return t.finder.FindCode(of.Name, m.BuildID, "", isExe)
 	}
-	return t.finder.Find(of.Name, m.BuildID, isExe)
+	found := t.finder.Find(of.Name, m.BuildID, isExe)
+	if found.Object == nil {
+		t.findPart(of, m, &found)
+	}
+	return found
+}
+
+// findPart looks for a module in the middle of the file that is mapped at its base, such as
+// an archive.
+func (t *Target) findPart(of *Module, m *target.Module, found *object.Found) {
+	for i := range t.Linux.Maps {
+		at := &t.Linux.Maps[i]
+		if at.Start != of.Base || at.Offset == 0 {
+			continue
+		}
+		name, start, ok := t.finder.FindPart(at.Path, at.Offset, at.End-at.Start)
+		if !ok || start != at.Offset {
+			return
+		}
+		if part := t.finder.Find(name, m.BuildID, false); part.Object != nil {
+			m.Path, *found = name, part
+		}
+		return
+	}
 }
 
 // lowest is the first address of a module.
@@ -146,6 +202,9 @@ func (t *Target) takeLoaded(m *target.Module, of *Module) {
 	if t.otherCode(o) != "" || !isAsLoaded(o) {
 		_ = o.Close()
 		return
+	}
+	if m.Object != nil {
+		_ = m.Object.Close()
 	}
 	m.Object, m.Problem = o, ""
 	if len(m.BuildID) == 0 || o.HasID(m.BuildID) {

@@ -88,6 +88,15 @@ func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool)
 	return name, e.start, e.end, err == nil
 }
 
+// NamesIn says whether a function lies between two addresses.
+func (p *PerfMap) NamesIn(start, end uint64) bool {
+	if p == nil {
+		return false
+	}
+	i := sort.Search(len(p.entries), func(i int) bool { return p.entries[i].end > start })
+	return i < len(p.entries) && p.entries[i].start < end
+}
+
 func (p *PerfMap) read() {
 	var all []mapEntry
 	at := uint64(0)

@@ -296,6 +296,9 @@ func (s *state) add(m *mappings, what *Mapping) {
 		return
 	}
 	before := m.root.len()
+	if what.HasNoFile() {
+		what.Replaced = m.root.replaced(what)
+	}
 	root, code := m.root.insert(what)
 	m.root, m.hasNewCode = root, m.hasNewCode || code
 	s.count(m, root.len()-before)

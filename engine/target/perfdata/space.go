@@ -5,6 +5,9 @@ package perfdata
 import (
 	"hash/maphash"
 	"iter"
+	"strings"
+
+	"github.com/unwindd/unwindd/engine/object"
 )
 
 // A Mapping is a range of addresses of a process, or of the kernel, and what is
@@ -23,6 +26,44 @@ type Mapping struct {
 	Executable   bool
 	Major, Minor uint32 // of the device; with Inode 0 where the record has a build ID instead
 	Inode        uint64
+	// Replaced is the executable part of a file, at the same addresses, that the mapping took
+	// the place of, where it is one without a file; else nil.
+	Replaced *Mapping
+}
+
+// HasNoFile says whether a mapping has no file behind it: what the kernel calls by a name of
+// its own, and files that are memory.
+func (m *Mapping) HasNoFile() bool {
+	name := m.Path
+	if name == "" || strings.HasPrefix(name, "[") && name != object.VDSOName {
+		return true
+	}
+	for _, prefix := range [...]string{"//anon", "anon_inode:", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// replaced is the executable part of a file that lies where a mapping will.
+func (n *node) replaced(m *Mapping) *Mapping {
+	old := (&Space{root: n}).Find(m.Start)
+	switch {
+	case old == nil || old.End < m.End:
+		return nil
+	case old.HasNoFile():
+		old = old.Replaced
+	case !old.Executable:
+		return nil
+	}
+	if old == nil {
+		return nil
+	}
+	part := *old
+	part.Offset += m.Start - old.Start
+	part.Start, part.End = m.Start, m.End
+	return &part
 }
 
 // A Space is one version of the mappings of a process. It does not change.

@@ -20,6 +20,7 @@ type WriterOptions struct {
 	Event     string // the only event's name
 	Arch      string // as uname -m says it
 	OSRelease string
+	Hostname  string
 	Registers uint64 // the mask of the registers of samples
 	// WallClock and Clock are one moment, in nanoseconds since 1970 and by ClockID, which
 	// is the clock of all times.
@@ -234,7 +235,7 @@ func (w *Writer) features() {
 	events = append(append(append(events, w.attr()...), number(0)...), text(w.options.Event)...)
 	clock := append(number(1), number(int(w.options.ClockID))...)
 	clock = append(clock, word(w.options.WallClock, w.options.Clock)...)
-	sections := [][]byte{text("localhost"), text(w.options.OSRelease), text(w.options.Arch), events, word(uint64(time.Nanosecond)), clock}
+	sections := [][]byte{text(w.options.Hostname), text(w.options.OSRelease), text(w.options.Arch), events, word(uint64(time.Nanosecond)), clock}
 	at := w.Size() + uint64(16*len(sections))
 	for _, s := range sections {
 		w.write(word(at, uint64(len(s))))

@@ -104,8 +104,14 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 	}
 	hasCode := map[file]bool{}
 	for i := range c.maps {
-		if m := &c.maps[i]; m.isOfFile() && m.flags&elf.PF_X != 0 {
-			hasCode[file{m.device, m.inode}] = true
+		m := &c.maps[i]
+		if m.flags&elf.PF_X == 0 {
+			continue
+		}
+		hasCode[file{m.device, m.inode}] = true
+		// Behind a part of a file executable memory may have taken the place of the file's.
+		if i > 0 && c.maps[i-1].end == m.start {
+			hasCode[file{c.maps[i-1].device, c.maps[i-1].inode}] = true
 		}
 	}
 	headers, budget := 0, uint64(maxLost)
@@ -121,11 +127,18 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 		case isCode && size <= budget && isLost(m):
 			budget -= size
 			c.copy(m.start, m.end)
-		case isCode && m.offset == 0 && headers < maxHeaders:
+		case isCode && c.mayBegin(i) && headers < maxHeaders:
 			headers++
 			c.copy(m.start, m.start+min(size, headerSize))
 		}
 	}
+}
+
+// mayBegin says whether a mapping may begin with the header of a code object: it is of the
+// start of a file, or of the middle of one, and no other mapping of it goes before.
+func (c *copied) mayBegin(i int) bool {
+	m := &c.maps[i]
+	return m.offset == 0 || i == 0 || c.maps[i-1].end != m.start || c.maps[i-1].path != m.path
 }
 
 // copy copies memory as far as it can be read.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/elfcore"
@@ -206,19 +208,27 @@ func (o *outline) describe(c *copied) {
 func (o *outline) isLost(c *copied, m *mapping) bool {
 	lost, known := o.lost[m.path]
 	if !known {
-		lost = !o.hasName(m) && !o.reach(c, m)
+		lost = !o.hasName(c, m) && !o.reach(c, m)
 		o.lost[m.path] = lost
 	}
 	return lost
 }
 
-// hasName says whether there is a file at the path of a mapping.
-func (o *outline) hasName(m *mapping) bool {
+// hasName says whether there is a file at the path of a mapping, and sets where the mapped
+// one is opened in its place if it has another inode: something else was mounted there. On
+// overlayfs the inode of the mapping may be that of the file beneath.
+func (o *outline) hasName(c *copied, m *mapping) bool {
 	if m.isDeleted() {
 		return false
 	}
-	_, err := os.Stat(o.root + m.path)
-	return err == nil
+	var st unix.Stat_t
+	if err := unix.Stat(o.root+m.path, &st); err != nil {
+		return false
+	}
+	if st.Ino != m.inode && strings.HasPrefix(m.path, "/") {
+		_ = o.reach(c, m)
+	}
+	return true
 }
 
 // reach finds another path of a mapping's file.

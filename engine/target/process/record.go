@@ -119,7 +119,7 @@ func (r *recorder) begin(file io.WriteSeeker) error {
 		return err
 	}
 	o := perfdata.WriterOptions{
-		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]),
+		Event: WallEvent, Arch: unix.ByteSliceToString(name.Machine[:]), OSRelease: unix.ByteSliceToString(name.Release[:]), Hostname: unix.ByteSliceToString(name.Nodename[:]),
 		WallClock: uint64(time.Now().UnixNano()), Clock: now(), ClockID: unix.CLOCK_MONOTONIC, //nolint:gosec // after 1970
 	}
 	o.Registers, r.order = sampled(set)
@@ -285,6 +285,7 @@ func (r *recorder) writeMappings(at uint64) {
 			continue
 		}
 		w := perfdata.Mapping{Start: m.start, End: m.end, Offset: m.offset, Prot: uint32(elfRights(m.flags)), Flags: 2, Inode: m.inode, Path: m.path}
+		_, _ = fmt.Sscanf(m.device, "%x:%x", &w.Major, &w.Minor)
 		switch {
 		case m.path == "":
 			w.Path = "//anon"

@@ -116,7 +116,7 @@ func (s *Snapshot) openModule(m *target.Module, e *moduleEntry, isExe bool, prob
 		problem("%s was not used: %v", found.Path, err)
 		return
 	}
-	m.Object, m.File = found.Object, found.Path
+	m.Object, m.File = found.Object, found.File()
 }
 
 // finderKey is a question to the Finder.
