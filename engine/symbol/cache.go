@@ -16,7 +16,6 @@ const (
 
 // The caches of demangled names, by style.
 var (
-	names     = newNameCache()
 	namesLLVM = newNameCache()
 	namesGNU  = newNameCache()
 )

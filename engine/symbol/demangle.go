@@ -5,14 +5,14 @@ package symbol
 import (
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol/cxxname"
+	"github.com/ianlancetaylor/demangle"
 )
 
 const (
 	// maxMangled is the longest name that is demangled.
 	maxMangled = 1 << 13
-	// maxDemangled is the longest result, as a power of two: names that refer back
-	// to themselves grow exponentially.
+	// maxDemangled bounds results, as a power of two: names that refer back to
+	// themselves grow exponentially.
 	maxDemangled = 16
 )
 
@@ -37,53 +37,52 @@ func StripVersion(name string) string {
 	return name[:at]
 }
 
-// Demangle gives the readable form of a linkage name in the spelling of LLVM's
-// tools: Itanium C++, and Rust's legacy and v0 manglings (the hash of a legacy
-// name is left out). Template parameters that a name refers back to have the
-// meaning that the ABI gives them, and names that LLVM does not read are read, see
-// cxxname.ABI; DemangleLLVM does in all what LLVM does. A symbol version is
-// stripped first. A name that is not mangled, such as one of C or Go, comes back
-// as it is, and so does one that cannot be demangled, is longer than 8 KiB, or
-// would reach 64 KiB.
+// Demangle returns the readable form of a linkage name in the spelling of LLVM's
+// tools: Itanium C++, and Rust's legacy and v0 manglings (the hashes of Rust's
+// names are left out). A symbol version is stripped first. A name that is not
+// mangled, such as one of C or Go, comes back as it is, and so does one that
+// cannot be demangled, is longer than 8 KiB, or would reach 64 KiB.
 //
 // Results are cached. The result may share memory with name, and the cache keeps
 // it: a name in mapped memory must be copied first. It is safe for concurrent use.
-func Demangle(name string) string { return demangle(name, names, cxxname.ABI) }
+func Demangle(name string) string { return demangled(name, namesLLVM, demangle.LLVMStyle) }
 
-// DemangleLLVM is Demangle as LLVM 22 does it to the byte: its spelling, its
-// reading, and names that it leaves mangled.
-func DemangleLLVM(name string) string { return demangle(name, namesLLVM, cxxname.LLVM) }
+// DemangleGNU is Demangle in the spelling of binutils.
+func DemangleGNU(name string) string { return demangled(name, namesGNU, demangle.Verbose) }
 
-// DemangleGNU is Demangle as binutils 2.40 do it to the byte.
-func DemangleGNU(name string) string { return demangle(name, namesGNU, cxxname.GNU) }
-
-func demangle(name string, cache *nameCache, cpp func(name string) (string, bool)) string {
+func demangled(name string, cache *nameCache, style demangle.Option) string {
 	name = StripVersion(name)
 	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
-	return cache.get(name, func(name string) string { return demangleOnce(name, cpp) })
+	return cache.get(name, func(name string) string { return demangleOnce(name, style) })
 }
 
-// IsMangled says whether a name looks mangled, by the prefixes that LLVM's demanglers
+// IsMangled reports whether a name looks mangled, by the prefixes that LLVM's demanglers
 // accept on ELF.
 func IsMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z")
 }
 
-// demangleOnce demangles without a cache, names of C++ by a function.
-func demangleOnce(name string, cpp func(name string) (string, bool)) string {
+// llvmOperators puts operators before template arguments as LLVM writes them.
+var llvmOperators = strings.NewReplacer("operator< <", "operator<<", "operator<< <", "operator<<<")
+
+// demangleOnce demangles without a cache.
+func demangleOnce(name string, style demangle.Option) string {
 	if strings.HasPrefix(name, "_R") {
-		if readable, err := demangleRust(name); err == nil {
-			return readable
-		}
+		return demangleRust(name, style)
+	}
+	readable, err := demangle.ToString(name, style, demangle.MaxLength(maxDemangled))
+	if err != nil || len(readable) >= 1<<maxDemangled {
 		return name
 	}
-	if readable, ok := demangleLegacyRust(name); ok {
-		return readable
+	if style == demangle.LLVMStyle {
+		if strings.Contains(readable, "operator<") {
+			readable = llvmOperators.Replace(readable)
+		}
+		if i := strings.Index(readable, " (."); i >= 0 { // what compilers append to clones, once for all
+			readable = readable[:i] + strings.ReplaceAll(readable[i:], ") (.", ".")
+		}
 	}
-	if readable, ok := cpp(name); ok {
-		return readable
-	}
-	return name
+	return readable
 }

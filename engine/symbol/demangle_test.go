@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/unwindd/unwindd/engine/symbol/cxxname"
+	"github.com/ianlancetaylor/demangle"
 )
 
 func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
@@ -184,7 +184,7 @@ func FuzzDemangle(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		got := demangleOnce(StripVersion(name), cxxname.ABI)
+		got := demangleOnce(StripVersion(name), demangle.LLVMStyle)
 		if len(got) >= 1<<maxDemangled && len(got) > len(name) {
 			t.Errorf("result has %d bytes", len(got))
 		}

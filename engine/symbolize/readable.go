@@ -17,7 +17,7 @@ func (s *Writer) demangle(name string) string {
 		if n.raw, n.readable = name, ""; s.options.Style == StyleAddr2line {
 			n.readable = symbol.DemangleGNU(name)
 		} else {
-			n.readable = symbol.DemangleLLVM(name)
+			n.readable = symbol.Demangle(name)
 		}
 	}
 	return n.readable
