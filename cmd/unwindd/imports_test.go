@@ -55,7 +55,6 @@ var floors = []string{
 	"engine/symbolstore",    // symbol files of other machines
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
-	"engine/symbol/cxxname", // how names of C++ read, for all of them
 	"engine/target/process", // copies a process as its neighbour below reads cores
 	"engine/target",
 	"engine/unpack",          // what its files come packed in

@@ -181,7 +181,7 @@ func addPlaces(index map[string]kernelPlaces, key string, places kernelPlaces) {
 // demangledNames are what demanglers make of a linkage name.
 func demangledNames(name string) []string {
 	if symbol.IsMangled(name) {
-		return []string{symbol.DemangleGNU(name), symbol.DemangleLLVM(name)}
+		return []string{symbol.DemangleGNU(name), symbol.Demangle(name)}
 	}
 	// What unitrace demangles with (__cxa_demangle) takes short names for types.
 	if typeName := builtinTypes[name]; typeName != "" {

@@ -14,13 +14,6 @@ const (
 	generationBytes = 1 << 20
 )
 
-// The caches of demangled names, by style.
-var (
-	names     = newNameCache()
-	namesLLVM = newNameCache()
-	namesGNU  = newNameCache()
-)
-
 // A nameCache maps linkage names to readable ones. Each shard keeps two
 // generations: when the young one is full it becomes the old one, and what is
 // still in use moves back as it is asked for.

@@ -5,15 +5,16 @@ package symbol
 import (
 	"strings"
 
-	"github.com/unwindd/unwindd/engine/symbol/cxxname"
+	"github.com/ianlancetaylor/demangle"
+
 	"github.com/unwindd/unwindd/engine/symbol/dname"
 )
 
 const (
 	// maxMangled is the longest name that is demangled.
 	maxMangled = 1 << 13
-	// maxDemangled is the longest result, as a power of two: names that refer back
-	// to themselves grow exponentially.
+	// maxDemangled bounds results, as a power of two: names that refer back to
+	// themselves grow exponentially.
 	maxDemangled = 16
 )
 
@@ -38,66 +39,75 @@ func StripVersion(name string) string {
 	return name[:at]
 }
 
-// Demangle gives the readable form of a linkage name in the spelling of LLVM's
-// tools: Itanium C++, and Rust's legacy and v0 manglings (the hash of a legacy
-// name is left out). Names of D are those of binutils. Template parameters that a name refers back to have the
-// meaning that the ABI gives them, and names that LLVM does not read are read, see
-// cxxname.ABI; DemangleLLVM does in all what LLVM does. A symbol version is
-// stripped first. A name that is not mangled, such as one of C or Go, comes back
-// as it is, and so does one that cannot be demangled, is longer than 8 KiB, or
-// would reach 64 KiB.
+// Demangle returns the readable form of a linkage name: Itanium C++, and Rust's legacy
+// and v0 manglings (the hashes of Rust's names are left out), in the spelling of LLVM's
+// tools, and D in that of binutils. A symbol version is stripped first. A name that is
+// not mangled, such as one of C or Go, comes back as it is, and so does one that cannot
+// be demangled, is longer than 8 KiB, or would reach 64 KiB.
 //
 // Results are cached. The result may share memory with name, and the cache keeps
 // it: a name in mapped memory must be copied first. It is safe for concurrent use.
-func Demangle(name string) string { return demangle(name, names, cxxname.ABI, dname.GNU) }
+func Demangle(name string) string { return stackNames.demangle(name) }
 
-// DemangleLLVM is Demangle as LLVM 22 does it to the byte: its spelling, its
-// reading, and names that it leaves mangled.
-func DemangleLLVM(name string) string { return demangle(name, namesLLVM, cxxname.LLVM, dname.LLVM) }
+// DemangleLLVM is Demangle, but of D's names it reads those alone that LLVM's tools read.
+func DemangleLLVM(name string) string { return llvmNames.demangle(name) }
 
-// DemangleGNU is Demangle as binutils 2.40 do it to the byte, where nobody says that a name
-// is one of D.
-func DemangleGNU(name string) string { return demangle(name, namesGNU, cxxname.GNU, unread) }
+// DemangleGNU is Demangle in the spelling of binutils, which leave names of D as they are
+// where a name's language is not known.
+func DemangleGNU(name string) string { return gnuNames.demangle(name) }
 
-// unread reads no name.
-func unread(string) (string, bool) { return "", false }
+// A nameStyle is how names are written.
+type nameStyle struct {
+	cpp   demangle.Option                  // of C++ and Rust
+	d     func(name string) (string, bool) // false where a name is left as it is
+	cache *nameCache
+}
 
-// A reading is how names of a language are read; ok is false of a name that is not.
-type reading func(name string) (readable string, ok bool)
+var (
+	stackNames = nameStyle{demangle.LLVMStyle, dname.GNU, newNameCache()}
+	llvmNames  = nameStyle{demangle.LLVMStyle, dname.LLVM, newNameCache()}
+	gnuNames   = nameStyle{demangle.Verbose, func(string) (string, bool) { return "", false }, newNameCache()}
+)
 
-func demangle(name string, cache *nameCache, cpp, d reading) string {
+func (s *nameStyle) demangle(name string) string {
 	name = StripVersion(name)
 	if !IsMangled(name) || len(name) > maxMangled {
 		return name
 	}
-	return cache.get(name, func(name string) string { return demangleOnce(name, cpp, d) })
+	return s.cache.get(name, s.demangleOnce)
 }
 
-// IsMangled says whether a name looks mangled, by the prefixes that LLVM's demanglers
+// IsMangled reports whether a name looks mangled, by the prefixes that LLVM's demanglers
 // accept on ELF.
 func IsMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") || strings.HasPrefix(name, "___Z") || dname.IsMangled(name)
 }
 
-// demangleOnce demangles without a cache, names of C++ and D by a function.
-func demangleOnce(name string, cpp, d reading) string {
+// llvmOperators puts operators before template arguments as LLVM writes them.
+var llvmOperators = strings.NewReplacer("operator< <", "operator<<", "operator<< <", "operator<<<")
+
+// demangleOnce demangles without a cache.
+func (s *nameStyle) demangleOnce(name string) string {
 	if dname.IsMangled(name) {
-		if readable, ok := d(name); ok {
+		if readable, ok := s.d(name); ok {
 			return readable
 		}
 		return name
 	}
 	if strings.HasPrefix(name, "_R") {
-		if readable, err := demangleRust(name); err == nil {
-			return readable
-		}
+		return demangleRust(name, s.cpp)
+	}
+	readable, err := demangle.ToString(name, s.cpp, demangle.MaxLength(maxDemangled))
+	if err != nil || len(readable) >= 1<<maxDemangled {
 		return name
 	}
-	if readable, ok := demangleLegacyRust(name); ok {
-		return readable
+	if s.cpp == demangle.LLVMStyle {
+		if strings.Contains(readable, "operator<") {
+			readable = llvmOperators.Replace(readable)
+		}
+		if i := strings.Index(readable, " (."); i >= 0 { // what compilers append to clones, once for all
+			readable = readable[:i] + strings.ReplaceAll(readable[i:], ") (.", ".")
+		}
 	}
-	if readable, ok := cpp(name); ok {
-		return readable
-	}
-	return name
+	return readable
 }

@@ -8,9 +8,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/unwindd/unwindd/engine/symbol/cxxname"
-	"github.com/unwindd/unwindd/engine/symbol/dname"
 )
 
 func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
@@ -185,7 +182,7 @@ func FuzzDemangle(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		got := demangleOnce(StripVersion(name), cxxname.ABI, dname.GNU)
+		got := stackNames.demangleOnce(StripVersion(name))
 		if len(got) >= 1<<maxDemangled && len(got) > len(name) {
 			t.Errorf("result has %d bytes", len(got))
 		}
