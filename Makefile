@@ -4,7 +4,7 @@ GO ?= go
 GOLANGCI ?= $(shell $(GO) env GOPATH)/bin/golangci-lint
 GOLANGCI_VERSION = v2.15.0
 
-.PHONY: help build test race lint generate fuzz bench proof install dist dist-check
+.PHONY: help build test test-all race lint generate fuzz bench proof install dist dist-check
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -22,8 +22,11 @@ dist: ## what is released, into dist/: archives, Debian packages, checksums
 dist-check: ## what is released is the same from another folder, and works where it is installed
 	.ci/dist $(ARCHS)
 
-test: ## the tests
-	$(GO) test -timeout 30m ./...
+test: ## the tests that need Go alone
+	$(GO) test ./...
+
+test-all: ## all tests, those that compile, wait and compare too
+	UNWINDD_TESTS=all $(GO) test -timeout 30m ./...
 
 # Packages that start goroutines are tested whole under the race detector, but for
 # large comparisons. Of the others, the tests in which goroutines share something.
@@ -34,8 +37,8 @@ RACE_SHARED = ./cfi ./cmd/unwindd ./engine ./engine/code ./engine/object ./engin
 	./engine/target/elfcore ./engine/target/gpusamples/rocprof ./engine/target/snapshot ./engine/verify ./engine/unpack ./internal/oracle ./locexpr ./plugins/amdgpu ./sdk ./sdk/archtest
 RACE_TESTS = AsFarAs|ASoundPlugin|Concurrent|Shared|Share|AtOnce|PipeIsReadOnce|NobodyReads|ReadsEnd|NothingReads|Cancelling|WhoeverAsks|OfALibrary|PerGoroutine|LookedThrough|OnlyRegular|ByLocexpr|Signals|Killed|RowsEqualReadelf|PagesAreServed|NumberOfGoroutines|SamplesOfARun|ShapesReadTheSame|PartsAreTheWhole|ServePage|ServeTraces|SocketActivation|AFleetPrints|OutlivesDamaged|NeedsLittleMemory|PackedSections
 race: ## the tests of what runs concurrently under the race detector
-	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
-	GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)
+	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m $(RACE_WHOLE)
+	UNWINDD_TESTS=all GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -race -short -timeout 20m -run '$(RACE_TESTS)' $(RACE_SHARED)
 
 lint: ## golangci-lint, which vets
 	test -x $(GOLANGCI) || $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -52,5 +55,5 @@ bench: ## what commands cost beside their peers, into docs/performance.md
 	cd .ci/peers && $(GO) run ./bench -write
 
 proof: ## what takes longer than CI: every comparison on large inputs, and long fuzzing
-	UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
+	UNWINDD_TESTS=all UNWINDD_PROOF=1 $(GO) test -timeout 180m ./...
 	.ci/fuzz 10m

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // This file has the command read files that were made to take its time and its memory: DWARF
@@ -402,6 +404,7 @@ func TestWhatAttacksAreMadeOfIsRead(t *testing.T) {
 // TestAttacks has the command read what was made to harm it: it ends with a status of its own,
 // in bounded time and memory.
 func TestAttacks(t *testing.T) {
+	oracle.All(t)
 	long(t)
 	t.Parallel()
 	list := append(append(dwarfAttacks(), frameAttacks()...), textAttacks(t)...)

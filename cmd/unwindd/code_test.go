@@ -204,6 +204,7 @@ func TestWrongCodeFlags(t *testing.T) {
 
 // TestCodeOfManyStacks: the code of more stacks than are asked for together.
 func TestCodeOfManyStacks(t *testing.T) {
+	oracle.All(t)
 	long(t)
 	const threads, count = 1000, 60
 	type member map[string]any

@@ -129,6 +129,7 @@ func fleetFiles(t *testing.T) string {
 // TestAFleetPrintsWhatTheCommandPrints has jobs done by one worker that has the queue, and by
 // another that is killed again and again.
 func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
+	oracle.All(t)
 	t.Parallel()
 	dir, work := fleetDir(t), fleetFiles(t)
 	first := startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "1")

@@ -83,6 +83,7 @@ func TestProfilesAreSentToACollector(t *testing.T) {
 }
 
 func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
+	oracle.All(t)
 	t.Parallel()
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 2)
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), "too\nold")

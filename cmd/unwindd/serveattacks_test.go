@@ -202,6 +202,7 @@ func overlapping(t *testing.T, snapshot []byte) []byte {
 // they have more than there is: each is refused in time, or walked as far as it goes, and leaves
 // nothing.
 func TestServeOutlivesBombs(t *testing.T) {
+	oracle.All(t)
 	long(t)
 	const most = 96 << 20 // of --max-unpacked
 	d := startDaemon(t, shortDir(t), nil, "--workers", "1", "--max-unpacked", "96M", "--max-memory", "1G", "--max-time", "20s")

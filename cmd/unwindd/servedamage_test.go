@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/internal/damage"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 )
 
@@ -211,6 +212,7 @@ type damagedOutcome struct {
 // process dies by one, every answer has a meaning, and a good request between them is answered as
 // ever.
 func TestServeOutlivesDamagedFiles(t *testing.T) {
+	oracle.All(t)
 	runs := *damagedRuns
 	if runs == 0 {
 		runs = 300

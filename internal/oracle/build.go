@@ -37,7 +37,7 @@ var makings sync.Map // from the path of its name to a *sync.Mutex
 func (b Build) Make(t testing.TB) string {
 	t.Helper()
 	for _, c := range b.Commands {
-		Tools(t, c[0])
+		command(t, c[0], c[1:])
 	}
 	root, err := cacheFolder()
 	if err != nil {

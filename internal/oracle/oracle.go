@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package oracle finds what tests hold unwindd against: other tools, which it
-// also runs, and inputs beside the checkout. A test that lacks one is skipped,
-// and says so. Where CI is set it fails: nothing may be missing there.
+// also runs, and inputs beside the checkout. Tests that compile, wait or compare run
+// where UNWINDD_TESTS=all asks for them; without it `go test ./...` needs Go alone and
+// takes minutes. A test that lacks a tool, or has one that is too old, is skipped then,
+// and says what it needs. Where CI is set it fails: nothing may be missing there.
 package oracle
 
 import (
@@ -12,7 +14,19 @@ import (
 	"testing"
 )
 
-// Missing ends a test for want of something.
+// AllAsked reports whether the tests that compile, wait or compare run:
+// UNWINDD_TESTS=all asks for them.
+func AllAsked() bool { return os.Getenv("UNWINDD_TESTS") == "all" }
+
+// All skips a test that compiles, waits or compares for long, unless AllAsked.
+func All(t testing.TB) {
+	t.Helper()
+	if !AllAsked() {
+		t.Skip("compiles, waits or compares: UNWINDD_TESTS=all runs it")
+	}
+}
+
+// Missing ends a test that lacks something.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -21,12 +35,16 @@ func Missing(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Tool is the path of a program that a test needs.
+// Tool is the path of a program that a test needs, which is one of All.
 func Tool(t testing.TB, name string) string {
 	t.Helper()
+	All(t)
 	path, err := exec.LookPath(name)
 	if err != nil {
 		Missing(t, "%s is not installed", name)
+	}
+	if why := unfit(name, path); why != "" {
+		Missing(t, "%s", why)
 	}
 	return path
 }
@@ -40,9 +58,10 @@ func Tools(t testing.TB, names ...string) {
 }
 
 // Beside lists the files of the folder shared, beside the checkout, whose names
-// there one of the patterns matches.
+// there one of the patterns matches. The test is one of All.
 func Beside(t testing.TB, patterns ...string) []string {
 	t.Helper()
+	All(t)
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,11 @@ import (
 	"testing"
 )
 
+func TestMain(m *testing.M) {
+	_ = os.Setenv("UNWINDD_TESTS", "all") // for tests that ask for tools
+	os.Exit(m.Run())
+}
+
 // end notes how a test ends.
 type end struct {
 	testing.TB
@@ -22,6 +27,8 @@ func (e *end) Fatalf(format string, args ...any) {
 	e.how = "fails: " + fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
+
+func (e *end) Skip(args ...any) { e.Skipf("%s", fmt.Sprint(args...)) }
 
 func (e *end) Skipf(format string, args ...any) {
 	e.how = "is skipped: " + fmt.Sprintf(format, args...)
@@ -57,6 +64,34 @@ func TestWhatIsMissingSkipsATestButFailsItInCI(t *testing.T) {
 		t.Setenv("CI", c.ci)
 		if how := ending(t, c.test); how != c.want {
 			t.Errorf("the test %s, expected that it %s", how, c.want)
+		}
+	}
+}
+
+func TestToolsAreAskedForWithAllTestsAlone(t *testing.T) {
+	for value, want := range map[string]string{"": "is skipped", "some": "is skipped", "all": ""} {
+		t.Setenv("UNWINDD_TESTS", value)
+		e := ending(t, func(t testing.TB) { Tools(t, "go") })
+		if !strings.HasPrefix(e, want) || want == "" && e != "" {
+			t.Errorf("UNWINDD_TESTS=%s: the test %q, expected %q", value, e, want)
+		}
+	}
+}
+
+// A compiler that is too old is as one that is missing.
+func TestOldToolsAreUnfit(t *testing.T) {
+	dir := t.TempDir()
+	for version, want := range map[string]string{
+		"rustc 1.63.0 (4b91a6ea7 2022-08-08)": "rustc 1.85 or later is needed (older ones lack black_box, and name types otherwise in debug information); this is 1.63",
+		"rustc 1.85.0":                        "", "rustc 2.0.0": "",
+		"no numbers": "rustc 1.85 or later is needed; the one that is installed does not tell its version",
+	} {
+		path := filepath.Join(dir, strings.ReplaceAll(version, " ", "_"))
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if why := unfit("rustc", path); why != want {
+			t.Errorf("%s: %q, expected %q", version, why, want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func Run(t testing.TB, name string, args ...string) string {
 func (w With) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	if filepath.Base(name) == name {
-		Tools(t, name)
+		command(t, name, args)
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = w.Dir
