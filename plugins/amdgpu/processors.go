@@ -53,9 +53,13 @@ type processor struct {
 // canRun says whether the processor has waves of a size.
 func (p *processor) canRun(lanes uint32) bool { return slices.Contains(p.lanes, lanes) }
 
-// hasVector says whether waves can have a vector register or accumulation register. Those
-// with numbers below 512 are not told apart: DWARF has numbers for them in all waves of 32.
-func (p *processor) hasVector(at place) bool { return at < 512 || at >= agprs || uint32(at) < p.vgprs } //nolint:gosec // below vectors
+// hasVector says whether waves can have a vector register or accumulation register.
+func (p *processor) hasVector(at place) bool {
+	if at >= agprs {
+		return uint32(at-agprs) < p.agprs //nolint:gosec // below vectors
+	}
+	return uint32(at) < p.vgprs //nolint:gosec // below vectors
+}
 
 // processors are those of gfx9 to gfx12 ("Processors"; "ELF Code Object",
 // e_flags).

@@ -3,6 +3,7 @@
 package amdgpu
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -199,7 +200,9 @@ func (x *viewer) look(in *isa.Inst, s *codeState) bool {
 	return other
 }
 
-// findVectors lists the vector registers that the function writes.
+// findVectors lists the vector registers that the function writes, by their columns. That is
+// not the order of their places: VGPR512 and above have columns behind those of the
+// accumulation registers and, in waves of 32, behind those of waves of 64.
 func (x *viewer) findVectors() {
 	x.touched, x.vectors = x.step.touched, x.vectors[:0]
 	for word := range x.touched.in {
@@ -210,6 +213,7 @@ func (x *viewer) findVectors() {
 			}
 		}
 	}
+	slices.SortFunc(x.vectors, func(a, b touchedVector) int { return cmp.Compare(a.column, b.column) })
 }
 
 // isKept says whether a scalar register holds during the call, if there is one, what it
@@ -505,15 +509,11 @@ func (x *viewer) flagRules(rules []rule) []rule {
 
 // vectorRules adds the rules of the caller's vector registers.
 func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
-	parts := e.parts
 	for i := range x.vectors {
 		t := &x.vectors[i]
 		ownIn, ownOut := true, true
-		for len(parts) > 0 && parts[0].at < t.at {
-			parts = parts[1:]
-		}
-		if len(parts) > 0 && parts[0].at == t.at {
-			ownIn, ownOut = place(parts[0].in) == t.at, place(parts[0].out) == t.at
+		if k, found := slices.BinarySearchFunc(e.parts, t.at, func(p partEvidence, at place) int { return cmp.Compare(p.at, at) }); found {
+			ownIn, ownOut = place(e.parts[k].in) == t.at, place(e.parts[k].out) == t.at
 		}
 		endures := x.isKeptPlace(t.at)
 		find := func(own bool, copied *site) site {

@@ -58,7 +58,8 @@ var processors = map[string]generation{
 	"gfx1010": gfx10, "gfx1011": gfx10, "gfx1012": gfx10, "gfx1013": gfx10, "gfx10-1-generic": gfx10,
 	"gfx1030": gfx103, "gfx1031": gfx103, "gfx1032": gfx103, "gfx1033": gfx103, "gfx1034": gfx103, "gfx1035": gfx103, "gfx1036": gfx103, "gfx10-3-generic": gfx103,
 	"gfx1100": gfx11, "gfx1101": gfx11, "gfx1102": gfx11, "gfx1103": gfx11, "gfx11-generic": gfx11,
-	"gfx1150": gfx115, "gfx1151": gfx115, "gfx1152": gfx115, "gfx1153": gfx115,
+	"gfx1150": gfx115, "gfx1151": gfx115, "gfx1152": gfx115, "gfx1153": gfx115, "gfx1154": gfx115,
+	"gfx1170": gfx115, "gfx1171": gfx115, "gfx1172": gfx115,
 	"gfx1200": gfx12, "gfx1201": gfx12, "gfx12-generic": gfx12,
 	"gfx1250": gfx125, "gfx1251": gfx125, "gfx12-5-generic": gfx125,
 }
