@@ -23,6 +23,7 @@ type Arch struct {
 	desc      *sdk.Description
 	transport transport
 	valid     func() error // of desc, where that has not been validated yet
+	refused   refusals
 }
 
 // check says what is wrong with the description.
@@ -67,26 +68,39 @@ type answer[A, R any] interface {
 	Validate(*sdk.Description, *R) error
 }
 
-// ask makes a call and validates its answer.
+// ask makes a call and validates its answer. What was refused once is not asked again.
 func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, req *R,
 	f func(context.Context, sdk.Architecture) (*A, error)) (*A, error) {
+	if err := a.refused.find(call, req); err != nil {
+		return nil, err
+	}
 	var valid *A
+	isRefused := false
+	refuse := func(err error) error {
+		isRefused = true
+		return &nonsense{err}
+	}
 	err := a.transport.do(ctx, call, func(ctx context.Context, arch sdk.Architecture) error {
+		isRefused = false
 		got, err := f(ctx, arch)
 		switch {
 		case errors.Is(err, sdk.ErrMalformed):
-			return &nonsense{err}
+			return refuse(err)
 		case err != nil:
 			return err
 		case got == nil:
-			return &nonsense{errors.New("no answer and no error")}
+			return refuse(errors.New("no answer and no error"))
 		}
 		if err := P(got).Validate(a.desc, req); err != nil {
-			return &nonsense{err}
+			return refuse(err)
 		}
 		valid = got
 		return nil
 	})
+	var failure *Failure
+	if isRefused && errors.As(err, &failure) {
+		a.refused.add(call, req, failure)
+	}
 	if err != nil {
 		return nil, err
 	}

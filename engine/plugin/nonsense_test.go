@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -137,6 +138,44 @@ func TestCallsThatAreNotWrittenAnswerNothingSpecial(t *testing.T) {
 		returns, err := a.ClassifyReturn(t.Context(), &sdk.ClassifyReturnRequest{PCs: []uint64{1, 2}, Offsets: []uint32{0, 0, 0}})
 		if err != nil || len(returns.Classes) != 2 || returns.Classes[0] != sdk.UnknownReturn {
 			t.Errorf("%s: ClassifyReturn: %+v, %v", where, returns, err)
+		}
+	}
+}
+
+// counting counts what it is asked for, and answers with rows of other code.
+type counting struct {
+	sdk.Architecture
+	asked *int
+}
+
+func (c counting) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	*c.asked++
+	f := &req.Functions[0]
+	return &sdk.FrameRulesAnswer{Functions: []sdk.FrameRules{{Rows: []cfi.Row{{Start: f.Start - 1, End: f.Start}}}}}, nil
+}
+
+// TestWhatWasRefusedIsNotAskedAgain: for no PC of a function that is bounded, and for the
+// same PC of code that is not.
+func TestWhatWasRefusedIsNotAskedAgain(t *testing.T) {
+	asked := 0
+	m := manager(t, Options{InProcess: []sdk.Architecture{counting{newTestArch(other), &asked}}})
+	a, err := m.ForMachine(testMachine + 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		start, pc uint64
+		isBounded bool
+		want      int
+	}{
+		{0x1000, 0x1000, true, 1}, {0x1000, 0x1004, true, 1}, {0x2000, 0x2000, true, 2}, {0x1000, 0x1008, true, 2},
+		{0x3000, 0x3000, false, 3}, {0x3000, 0x3004, false, 4}, {0x3000, 0x3000, false, 4},
+	} {
+		req := &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{{PC: c.pc, Start: c.start, Code: make([]byte, 16), Bounded: c.isBounded}}}
+		_, err := a.FrameRules(t.Context(), nil, req)
+		var f *Failure
+		if !errors.As(err, &f) || !strings.Contains(f.Reason, "nonsense") || asked != c.want {
+			t.Errorf("%#x of the code at %#x: %v, asked %d times, expected %d", c.pc, c.start, err, asked, c.want)
 		}
 	}
 }
