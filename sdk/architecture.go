@@ -332,7 +332,7 @@ type FrameRules struct {
 	// the object has because its call frame information leaves things unsaid. Of a
 	// function that the request bounds it says too that Rows and Gaps are the answer
 	// for every PC of it, exact or not: nobody asks for another one. What is in
-	// neither has no row.
+	// neither has no row. Of another one it says that for every PC that Rows cover.
 	Complete bool
 	// Uncalled says that the code is entered and left in other ways than by calls
 	// and returns, as that of Haskell's compiler is: no word of the stack is a

@@ -72,7 +72,8 @@ func (o *Object) readRow(ctx context.Context, f *sdk.Function, pc, lookup uint64
 	return nil, noRow("code: " + rules.Reason)
 }
 
-// A readFunction is a function that was read as a whole: it is not asked for again.
+// A readFunction is a function that was read as a whole, or what rows cover of one without
+// known bounds: it is not asked for again.
 type readFunction struct {
 	start, end uint64
 	rules      *sdk.FrameRules
@@ -104,6 +105,29 @@ func (o *Object) keepRead(f readFunction) {
 	if (i == len(o.read) || o.read[i].start >= f.end) && (i == 0 || o.read[i-1].end <= f.start) {
 		o.read = slices.Insert(o.read, i, f)
 		o.readSize.Add(int64(f.memorySize()))
+	}
+}
+
+// keepCovered keeps the rows of a function without known bounds, as in code without symbols,
+// for all that they cover and that is not kept already.
+func (o *Object) keepCovered(rules *sdk.FrameRules) {
+	for rows := rules.Rows; len(rows) > 0; {
+		n := 1
+		for n < len(rows) && rows[n].Start == rows[n-1].End {
+			n++
+		}
+		start, end := rows[0].Start, rows[n-1].End
+		i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start > start })
+		if i > 0 {
+			start = max(start, o.read[i-1].end)
+		}
+		if i < len(o.read) {
+			end = min(end, o.read[i].start)
+		}
+		if start < end {
+			o.keepRead(readFunction{start, end, &sdk.FrameRules{Rows: rows[:n:n], Complete: true}})
+		}
+		rows = rows[n:]
 	}
 }
 
@@ -187,8 +211,12 @@ func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bo
 		return nil, err
 	}
 	moveRules(rules, base)
-	if rules.Complete && asked.Bounded && !rules.Trampoline {
+	switch {
+	case !rules.Complete || rules.Trampoline:
+	case asked.Bounded:
 		o.keepRead(readFunction{window.Start, window.End, rules})
+	default:
+		o.keepCovered(rules)
 	}
 	return rules, nil
 }

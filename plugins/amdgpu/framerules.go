@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -77,7 +78,26 @@ type objectCode struct {
 	layout   *layout // nil: not looked at yet
 	read     map[machineKey]*functions
 	failed   map[uint64]string // functions that could not be followed, by their first instruction
+	known    map[readingKey]*functionRows
+	rules    int // in known
 }
+
+// A readingKey is a function that was read, and how.
+type readingKey struct {
+	entry      uint64
+	lanes      uint32
+	isJumpedTo bool // from outside the code that was asked about
+}
+
+// functionRows are the rows of all code of a function, and the gaps between them.
+type functionRows struct {
+	rows   []cfi.Row
+	gaps   []gap
+	reason string // of code that is in neither
+}
+
+// maxKnownRules is how many rules of rows an object remembers.
+const maxKnownRules = 1 << 19
 
 type machineKey struct {
 	lanes     uint32
@@ -239,9 +259,59 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 	if reason != "" {
 		return nil, nil, reason
 	}
-	if reason := o.failed[entry]; reason != "" && whole {
+	if !whole {
+		found, err := o.readRows(r, entry, whole, mode)
+		if err != nil {
+			return nil, nil, err.Error()
+		}
+		return found.within(r.Start, end)
+	}
+	if reason := o.failed[entry]; reason != "" {
 		return nil, nil, reason
 	}
+	key := readingKey{entry, mode.lanes, o.isJumpedTo(r, entry)}
+	found := o.known[key]
+	if found == nil {
+		if found, err = o.readRows(r, entry, whole, mode); err != nil {
+			o.failed[entry] = err.Error()
+			return nil, nil, err.Error()
+		}
+		o.remember(key, found)
+	}
+	return found.within(r.Start, end)
+}
+
+// remember keeps the rows of a function, in the place of all others where these are too many.
+func (o *objectCode) remember(key readingKey, found *functionRows) {
+	rules := 1
+	for i := range found.rows {
+		rules += len(found.rows[i].Rules)
+	}
+	if o.rules += rules; o.rules > maxKnownRules || o.known == nil {
+		o.known, o.rules = map[readingKey]*functionRows{}, rules
+	}
+	o.known[key] = found
+}
+
+// within are the rows and gaps of code between two addresses.
+func (f *functionRows) within(start, end uint64) ([]cfi.Row, []gap, string) {
+	var rows []cfi.Row
+	for _, r := range f.rows {
+		if r.Start, r.End = max(r.Start, start), min(r.End, end); r.Start < r.End {
+			rows = append(rows, r)
+		}
+	}
+	var gaps []gap
+	for _, g := range f.gaps {
+		if g.start, g.end = max(g.start, start), min(g.end, end); g.start < g.end {
+			gaps = append(gaps, g)
+		}
+	}
+	return rows, gaps, f.reason
+}
+
+// readRows reads a function.
+func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*functionRows, error) {
 	f, err := o.follow(r, entry, whole, mode)
 	if err == nil && f.step.isByLane != f.step.isByWave && f.step.isByLane != mode.isPerLane {
 		// Compilers have an option that makes code for absolute flat scratch reach
@@ -254,16 +324,16 @@ func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
 		err = f.overlap()
 	}
 	if err != nil {
-		return nil, nil, o.fail(entry, whole, err.Error())
+		return nil, err
 	}
-	rows, gaps, err := f.rows(r.Start, end)
-	if err != nil {
-		return nil, nil, o.fail(entry, whole, err.Error())
+	found := &functionRows{reason: "the code of the function does not lead here"}
+	if found.rows, found.gaps, err = f.rows(0, math.MaxUint64); err != nil {
+		return nil, err
 	}
 	if f.unknown != 0 {
-		return rows, gaps, fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
+		found.reason = fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
 	}
-	return rows, gaps, "the code of the function does not lead here"
+	return found, nil
 }
 
 // overlap is an error where a branch leads into the middle of an instruction. The bytes
@@ -313,13 +383,6 @@ func (o *objectCode) entry(r *sdk.CodeRange, whole bool, mode *machineMode) (ent
 		return 0, "the code is part of a function whose beginning is not known"
 	}
 	return 0, unknown
-}
-
-func (o *objectCode) fail(entry uint64, whole bool, reason string) string {
-	if whole {
-		o.failed[entry] = reason
-	}
-	return reason
 }
 
 // mode is the mode in which waves of a size execute the object's code.
@@ -396,15 +459,21 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 			}
 		}
 	}
-	for _, j := range jumpsTo(o.layout.jumps, entry) {
-		if j.source < r.Start || j.source-r.Start >= uint64(len(r.Code)) {
-			return fs.mode.jumped(&unknownCallee)
-		}
+	if o.isJumpedTo(r, entry) {
+		return fs.mode.jumped(&unknownCallee)
 	}
 	if set == (registerSet{}) {
 		return nil
 	}
 	return fs.mode.jumped(&set)
+}
+
+// isJumpedTo says whether branches lead to the entry of a function from outside the code
+// that is asked about.
+func (o *objectCode) isJumpedTo(r *sdk.CodeRange, entry uint64) bool {
+	return o.layout != nil && slices.ContainsFunc(jumpsTo(o.layout.jumps, entry), func(j jump) bool {
+		return j.source < r.Start || j.source-r.Start >= uint64(len(r.Code))
+	})
 }
 
 // jumped are the registers of a set that may have changed where one function jumps to

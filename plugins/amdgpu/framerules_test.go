@@ -960,3 +960,27 @@ func TestManyMasksAreTooManySteps(t *testing.T) {
 		t.Errorf("%d rows, reason %q, expected %q", len(got.Rows), got.Reason, codeflow.ErrSteps)
 	}
 }
+
+// TestFunctionsWithoutBoundsAreReadOnce asks for each instruction of an object without
+// symbols: reading a function takes long, and thousands of waves may be in it.
+func TestFunctionsWithoutBoundsAreReadOnce(t *testing.T) {
+	text := readObject(t, "testdata/amd_h.gfx90a.co")
+	section := text.section(".text")
+	o := program("gfx90a", text.data[".text"])
+	o.code[0].start = section.Address
+	found := 0
+	for pc := section.Address; pc < section.Address+section.Size; pc += 4 {
+		r := sdk.CodeRange{PC: pc, Start: section.Address, Code: text.data[".text"]}
+		rules := o.frameRules(context.Background(), nil, 1, &r)
+		if slices.ContainsFunc(rules.Rows, func(row cfi.Row) bool { return pc >= row.Start && pc < row.End }) {
+			found++
+		}
+	}
+	visited := 0
+	for _, fs := range o.read {
+		visited += fs.visited
+	}
+	if found < 80 || visited > 16 {
+		t.Errorf("rows at %d instructions, functions were followed %d times, expected once or twice each", found, visited)
+	}
+}
