@@ -156,6 +156,9 @@ type OpenObjectAnswer struct {
 	PositionMaps []PositionMap
 	Variables    []Variable
 	Problems     []string // what could not be read, each a sentence
+	// ChecksCFI says that FrameRules tells where CFI of the object contradicts its
+	// code. It is asked for each function that has CFI and that a stack leads to.
+	ChecksCFI bool
 }
 
 // A DialectOverride puts another dialect in force for the CIEs and the units
@@ -340,21 +343,41 @@ type FrameRules struct {
 	Uncalled bool
 	// Exits are there where the request asked for them and they are known.
 	Exits *CodeExits
+	// Contradictions are code of which CFI says something else than the code does,
+	// each with what that is, sorted by Start. Rows are used there in place of CFI, and
+	// the reason is reported. Ranges that have no row are left to CFI.
+	Contradictions []RowGap
 }
 
-// A RowGap is a range of PCs without a row.
+// A RowGap is a range of PCs without a row, or with rows in place of CFI.
 type RowGap struct {
 	Start, End uint64
-	Reason     string // why there is none; never empty
+	Reason     string // why that is so; never empty
+}
+
+// rangeAt is the range that has a PC; nil if none has it.
+func rangeAt(ranges []RowGap, pc uint64) *RowGap {
+	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > pc })
+	if i == len(ranges) || ranges[i].Start > pc {
+		return nil
+	}
+	return &ranges[i]
+}
+
+// ContradictionAt is what CFI says otherwise than the code at a PC; "" if that is nothing.
+func (f *FrameRules) ContradictionAt(pc uint64) string {
+	if r := rangeAt(f.Contradictions, pc); r != nil {
+		return r.Reason
+	}
+	return ""
 }
 
 // GapReason is why a PC is in one of the gaps; "" if it is in none.
 func (f *FrameRules) GapReason(pc uint64) string {
-	i := sort.Search(len(f.Gaps), func(i int) bool { return f.Gaps[i].End > pc })
-	if i == len(f.Gaps) || f.Gaps[i].Start > pc {
-		return ""
+	if r := rangeAt(f.Gaps, pc); r != nil {
+		return r.Reason
 	}
-	return f.Gaps[i].Reason
+	return ""
 }
 
 // BindThreadsRequest asks about threads, in a batch.

@@ -248,6 +248,9 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 			err = checkGaps(f, asked)
 		}
 		if err == nil {
+			err = checkRanges("Contradictions", f.Contradictions, asked)
+		}
+		if err == nil {
 			err = checkExits(f.Exits, asked, lastAddress(d.AddressBits))
 		}
 		if err != nil {
@@ -287,12 +290,28 @@ func checkExits(e *CodeExits, asked *CodeRange, last uint64) error {
 
 // checkGaps checks the gaps of a function whose rows are in order.
 func checkGaps(f *FrameRules, asked *CodeRange) error {
-	size, rows := uint64(len(asked.Code)), f.Rows
+	if err := checkRanges("Gaps", f.Gaps, asked); err != nil {
+		return err
+	}
+	rows := f.Rows
 	for i := range f.Gaps {
 		g := &f.Gaps[i]
 		for len(rows) > 0 && rows[0].End <= g.Start {
 			rows = rows[1:]
 		}
+		if len(rows) > 0 && rows[0].Start < g.End {
+			return fmt.Errorf("Gaps[%d].Start: %#x, there is a row for [%#x, %#x)", i, g.Start, rows[0].Start, rows[0].End)
+		}
+	}
+	return nil
+}
+
+// checkRanges checks that ranges are of the code that was asked about, in order, and have
+// reasons.
+func checkRanges(name string, ranges []RowGap, asked *CodeRange) error {
+	size := uint64(len(asked.Code))
+	for i := range ranges {
+		g := &ranges[i]
 		err := checkText("Reason", g.Reason, MaxText)
 		switch {
 		case g.Start >= g.End:
@@ -301,15 +320,13 @@ func checkGaps(f *FrameRules, asked *CodeRange) error {
 			err = fmt.Errorf("Start: %#x, expected in [%#x, %#x)", g.Start, asked.Start, asked.Start+size)
 		case g.End-asked.Start > size:
 			err = fmt.Errorf("End: %#x, expected at most %#x", g.End, asked.Start+size)
-		case i > 0 && g.Start < f.Gaps[i-1].End:
-			err = fmt.Errorf("Start: %#x, expected at least %#x, where the gap before ends", g.Start, f.Gaps[i-1].End)
-		case len(rows) > 0 && rows[0].Start < g.End:
-			err = fmt.Errorf("Start: %#x, there is a row for [%#x, %#x)", g.Start, rows[0].Start, rows[0].End)
+		case i > 0 && g.Start < ranges[i-1].End:
+			err = fmt.Errorf("Start: %#x, expected at least %#x, where the range before ends", g.Start, ranges[i-1].End)
 		case g.Reason == "":
-			err = fmt.Errorf("Reason: empty, expected why there is no row")
+			err = fmt.Errorf("Reason: empty, expected a sentence")
 		}
 		if err != nil {
-			return fmt.Errorf("Gaps[%d].%w", i, err)
+			return fmt.Errorf("%s[%d].%w", name, i, err)
 		}
 	}
 	return nil

@@ -94,7 +94,7 @@ func encodeOpenObjectAnswer(a *OpenObjectAnswer) (*pb.OpenObjectAnswer, error) {
 		return nil, err
 	}
 	return &pb.OpenObjectAnswer{
-		Processor: a.Processor, Dialect: a.Dialect,
+		Processor: a.Processor, Dialect: a.Dialect, ChecksCfi: a.ChecksCFI,
 		Overrides: &pb.Overrides{
 			Augmentations: blobs(a.Overrides, func(o *DialectOverride) string { return o.Augmentation }),
 			Producers:     blobs(a.Overrides, func(o *DialectOverride) string { return o.Producer }),
@@ -156,6 +156,7 @@ func decodeOpenObjectAnswer(p *pb.OpenObjectAnswer) (*OpenObjectAnswer, error) {
 		Tables:    decodeTables(&d, p.GetTables()),
 		Functions: decodeFunctions(&d, p.GetFunctions()),
 		Problems:  d.textList("problems", p.GetProblems()),
+		ChecksCFI: p.GetChecksCfi(),
 	}
 	var err error
 	a.DefaultRules, err = decodeOptionalRules(p.GetDefaultRules())

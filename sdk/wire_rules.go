@@ -89,7 +89,41 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 		Gaps:        encodeRowGaps(flat(a.Functions, func(f *FrameRules) []RowGap { return f.Gaps })),
 		Exits:       encodeCodeExits(a.Functions),
 		Uncalled:    column(a.Functions, func(f *FrameRules) bool { return f.Uncalled }),
+
+		Contradictions: encodeContradictions(a.Functions),
 	}
+}
+
+// encodeContradictions is nil where nothing is said of any function.
+func encodeContradictions(functions []FrameRules) *pb.Contradictions {
+	ranges := flat(functions, func(f *FrameRules) []RowGap { return f.Contradictions })
+	if len(ranges) == 0 {
+		return nil
+	}
+	return &pb.Contradictions{
+		Counts: column(functions, func(f *FrameRules) uint32 { return uint32(len(f.Contradictions)) }),
+		Ranges: encodeRowGaps(ranges),
+	}
+}
+
+// decodeContradictions gives functions what is said of them.
+func decodeContradictions(p *pb.Contradictions, functions []FrameRules) error {
+	if p == nil {
+		return nil
+	}
+	d := decoder{message: "Contradictions"}
+	d.length("counts", len(p.GetCounts()), len(functions))
+	d.sum("counts", p.GetCounts(), len(p.GetRanges().GetStarts()))
+	ranges, err := decodeRowGaps(p.GetRanges())
+	d.wrap("ranges", err)
+	if d.err != nil {
+		return d.err
+	}
+	lists := splitter[RowGap]{ranges}
+	for i := range functions {
+		functions[i].Contradictions = lists.next(p.Counts[i])
+	}
+	return nil
 }
 
 // encodeCodeExits is nil where nothing is said of any function.
@@ -194,6 +228,7 @@ func decodeFrameRulesAnswer(p *pb.FrameRulesAnswer) (*FrameRulesAnswer, error) {
 		}
 	}
 	d.wrap("exits", decodeCodeExits(p.GetExits(), a.Functions))
+	d.wrap("contradictions", decodeContradictions(p.GetContradictions(), a.Functions))
 	if d.err != nil {
 		return nil, d.err
 	}

@@ -81,9 +81,10 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 			if row := s.object.betweenCalls(ctx, at, fde, found); row != nil {
 				return row, nil
 			}
+			dialect := at.completeByCode(found, s.object.dialects.ofCIE(fde.CIE))
 			s.object.machine.countPushed(found)
 			s.object.machine.countPushedBefore(fde, found)
-			return &Row{Rules: found, By: ByCFI, Dialect: s.object.dialects.ofCIE(fde.CIE), IsEntered: isEntered}, nil
+			return &Row{Rules: found, By: ByCFI, Dialect: dialect, IsEntered: isEntered}, nil
 		case errors.Is(err, cfi.ErrNoFDE):
 		case errors.Is(err, errEmptyFDE):
 			none.Reasons = append(none.Reasons, err.Error())

@@ -75,6 +75,7 @@ type Object struct {
 	frames    []FrameTable   // of call frame information
 	functions []sdk.Function // about which the plugin said something, by start
 	tables    []sdk.RowTable // of the plugin
+	checksCFI bool           // the plugin says where the code contradicts call frame information
 	defaults  *RuleSet
 	placed    []sdk.Variable             // that the plugin describes, by address of the object
 	special   map[*sdk.Function]*RuleSet // default rules of single functions
@@ -357,7 +358,7 @@ func (o *Object) askPlugin(ctx context.Context) error {
 	} else if answer.DefaultRules != nil {
 		o.defaults = NewRuleSet(answer.DefaultRules)
 	}
-	o.tables = answer.Tables
+	o.tables, o.checksCFI = answer.Tables, answer.ChecksCFI
 	o.takeFunctions(answer.Functions)
 	o.takePositions(answer.PositionMaps)
 	o.takeVariables(answer.Variables)
@@ -465,10 +466,8 @@ func (o *Object) BoundsAt(address uint64) Bounds {
 
 // bounds is BoundsAt for a caller that holds mu.
 func (o *Object) bounds(address uint64) Bounds {
-	for _, t := range o.frames {
-		if fde, err := t.FDE(address); err == nil {
-			return Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
-		}
+	if b := o.describedBounds(address); b.IsKnown {
+		return b
 	}
 	if s, ok := o.symbolAt(address); ok && s.End > s.Start {
 		return Bounds{s.Start, s.End, true, s.Name}

@@ -133,7 +133,7 @@ func (o *Object) keepCovered(rules *sdk.FrameRules) {
 
 // memorySize is about how many bytes a function that was read takes.
 func (f *readFunction) memorySize() int {
-	size := int(unsafe.Sizeof(*f)+unsafe.Sizeof(*f.rules)) + len(f.rules.Gaps)*int(unsafe.Sizeof(sdk.RowGap{}))
+	size := int(unsafe.Sizeof(*f)+unsafe.Sizeof(*f.rules)) + (len(f.rules.Gaps)+len(f.rules.Contradictions))*int(unsafe.Sizeof(sdk.RowGap{}))
 	for i := range f.rules.Rows {
 		r := &f.rules.Rows[i]
 		size += int(unsafe.Sizeof(*r)) + (len(r.Rules)+len(r.CallSite))*int(unsafe.Sizeof(cfi.RegisterRule{}))
@@ -227,9 +227,10 @@ func moveRules(rules *sdk.FrameRules, base uint64) {
 		row := &rules.Rows[i]
 		row.Start, row.End = row.Start+base, row.End+base
 	}
-	for i := range rules.Gaps {
-		g := &rules.Gaps[i]
-		g.Start, g.End = g.Start+base, g.End+base
+	for _, ranges := range [...][]sdk.RowGap{rules.Gaps, rules.Contradictions} {
+		for i := range ranges {
+			ranges[i].Start, ranges[i].End = ranges[i].Start+base, ranges[i].End+base
+		}
 	}
 }
 

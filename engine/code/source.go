@@ -23,6 +23,7 @@ var rowSources = []func(*Object) RowSource{
 	newStackSwitches,  // functions that call on another stack
 	newOverridingRows, // of the plugin, above call frame information
 	newUnwindCodes,    // .pdata, .xdata
+	newCheckedFrames,  // code that contradicts call frame information
 	newCallFrames,     // .eh_frame, .debug_frame
 	newBreakpadRows,   // STACK CFI of a symbol file
 	newSFrames,        // .sframe
@@ -58,6 +59,7 @@ type Lookup struct {
 	// them.
 	Bounds Bounds
 
+	code       *cfi.Row // read from the code, complete; nil: none that call frame information is held against
 	outermost  string
 	defaults   *RuleSet
 	isInjected bool

@@ -66,6 +66,6 @@ func (a architecture) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.Ope
 	if req.Machine == machine {
 		o.describe()
 	}
-	a.objects.remember(req.Object, req, o.answer, o.functions)
+	a.objects.remember(req.Object, req, o.answer, o.functions, o.check)
 	return o.answer, nil
 }

@@ -43,6 +43,7 @@ type codeObject struct {
 	loaded      []*sdk.SectionInfo // those at an address, sorted by it
 	functions   []span             // sorted by start
 	descriptors []descriptor       // sorted by name
+	check       *frameCheck        // nil: there is no call frame information with rules
 }
 
 // A span is a range of addresses.
@@ -115,6 +116,9 @@ func (o *codeObject) describe() {
 	o.findKernels(o.metadataKernels())
 	f := o.readFrames()
 	o.answer.Dialect = f.dialect
+	if len(f.full) > 0 && o.processor != nil && len(o.loaded) > 0 {
+		o.check, o.answer.ChecksCFI = &frameCheck{tables: f.tables, dialect: f.operations()}, true
+	}
 	switch {
 	case !o.isDescribedBy(f):
 		o.answer.DefaultRules = clobberRules(o.processor)
@@ -299,6 +303,15 @@ type frames struct {
 	full    []span   // code that has rows with a CFA, sorted
 	empty   []uint64 // where code begins of which there are no such rows
 	dialect string   // of the expressions
+	tables  []*cfi.Table
+}
+
+// operations is the dialect of the expressions.
+func (f *frames) operations() *locexpr.Dialect {
+	if f.dialect == legacyDialect {
+		return locexpr.LLVMLegacy
+	}
+	return locexpr.LLVMUser
 }
 
 // readFrames reads the object's call frame information.
@@ -322,6 +335,7 @@ func (o *codeObject) readFrames() frames {
 			o.problem("%v", err)
 			continue
 		}
+		f.tables = append(f.tables, t)
 		for e, err := range t.Entries() {
 			switch {
 			case err != nil:

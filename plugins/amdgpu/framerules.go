@@ -79,7 +79,8 @@ type objectCode struct {
 	read     map[machineKey]*functions
 	failed   map[uint64]string // functions that could not be followed, by their first instruction
 	known    map[readingKey]*functionRows
-	rules    int // in known
+	rules    int         // in known
+	frames   *frameCheck // nil: there is no call frame information
 }
 
 // A readingKey is a function that was read, and how.
@@ -94,6 +95,8 @@ type functionRows struct {
 	rows   []cfi.Row
 	gaps   []gap
 	reason string // of code that is in neither
+
+	contradictions []gap // what call frame information has otherwise
 }
 
 // maxKnownRules is how many rules of rows an object remembers.
@@ -105,8 +108,8 @@ type machineKey struct {
 }
 
 // remember keeps what FrameRules needs to know of an object.
-func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span) {
-	c := &objectCode{steps: maxSteps}
+func (o *objects) remember(handle uint64, req *sdk.OpenObjectRequest, answer *sdk.OpenObjectAnswer, functions []span, frames *frameCheck) {
+	c := &objectCode{steps: maxSteps, frames: frames}
 	if req.Machine == machine {
 		c.processor = cmp.Or(processorNamed(answer.Processor), processorNamed(req.Processor))
 	}
@@ -201,8 +204,11 @@ func (o *objectCode) frameRules(ctx context.Context, e sdk.Engine, handle uint64
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.load(ctx, e, handle)
-	rows, gaps, reason := o.function(r)
-	rules := sdk.FrameRules{Rows: rows, Gaps: fillGaps(rows, gaps, r.Start, r.Start+size, reason), Complete: true}
+	f := o.function(r)
+	rules := sdk.FrameRules{Rows: f.rows, Gaps: fillGaps(f.rows, f.gaps, r.Start, r.Start+size, f.reason), Complete: true}
+	for _, c := range f.contradictions {
+		rules.Contradictions = append(rules.Contradictions, sdk.RowGap{Start: c.start, End: c.end, Reason: c.reason})
+	}
 	rules.Reason = rules.GapReason(r.PC)
 	if !r.Bounded {
 		rules.Gaps = nil // what is not reached may be other functions
@@ -243,42 +249,42 @@ func fillGaps(rows []cfi.Row, gaps []gap, start, end uint64, reason string) (fil
 	return filled
 }
 
-// function finds the rows of a function and the gaps between them. The reason is that of
-// code which is in neither.
-func (o *objectCode) function(r *sdk.CodeRange) ([]cfi.Row, []gap, string) {
+// function finds the rows of a function and the gaps between them, as far as they are of the
+// code that is asked about.
+func (o *objectCode) function(r *sdk.CodeRange) functionRows {
+	none := func(reason string) functionRows { return functionRows{reason: reason} }
 	if o.processor == nil {
-		return nil, nil, unknownProcessor
+		return none(unknownProcessor)
 	}
-	end := r.Start + uint64(len(r.Code))
 	whole := o.code.hasCode(r.Start, r.Code)
 	mode, err := o.mode(o.waveSize(r), o.processor.scratch == architectedScratch)
 	if err != nil {
-		return nil, nil, err.Error()
+		return none(err.Error())
 	}
 	entry, reason := o.entry(r, whole, &mode)
 	if reason != "" {
-		return nil, nil, reason
+		return none(reason)
 	}
 	if !whole {
-		found, err := o.readRows(r, entry, whole, mode)
+		found, err := o.readRows(r, entry, nil, mode)
 		if err != nil {
-			return nil, nil, err.Error()
+			return none(err.Error())
 		}
-		return found.within(r.Start, end)
+		return found.within(r)
 	}
 	if reason := o.failed[entry]; reason != "" {
-		return nil, nil, reason
+		return none(reason)
 	}
 	key := readingKey{entry, mode.lanes, o.isJumpedTo(r, entry)}
 	found := o.known[key]
 	if found == nil {
-		if found, err = o.readRows(r, entry, whole, mode); err != nil {
+		if found, err = o.readRows(r, entry, o.frames, mode); err != nil {
 			o.failed[entry] = err.Error()
-			return nil, nil, err.Error()
+			return none(err.Error())
 		}
 		o.remember(key, found)
 	}
-	return found.within(r.Start, end)
+	return found.within(r)
 }
 
 // remember keeps the rows of a function, in the place of all others where these are too many.
@@ -293,25 +299,31 @@ func (o *objectCode) remember(key readingKey, found *functionRows) {
 	o.known[key] = found
 }
 
-// within are the rows and gaps of code between two addresses.
-func (f *functionRows) within(start, end uint64) ([]cfi.Row, []gap, string) {
-	var rows []cfi.Row
-	for _, r := range f.rows {
-		if r.Start, r.End = max(r.Start, start), min(r.End, end); r.Start < r.End {
-			rows = append(rows, r)
+// within is what is of the code of a range.
+func (f *functionRows) within(r *sdk.CodeRange) functionRows {
+	start, end := r.Start, r.Start+uint64(len(r.Code))
+	part := functionRows{reason: f.reason}
+	for _, row := range f.rows {
+		if row.Start, row.End = max(row.Start, start), min(row.End, end); row.Start < row.End {
+			part.rows = append(part.rows, row)
 		}
 	}
-	var gaps []gap
-	for _, g := range f.gaps {
-		if g.start, g.end = max(g.start, start), min(g.end, end); g.start < g.end {
-			gaps = append(gaps, g)
+	crop := func(list []gap) (part []gap) {
+		for _, g := range list {
+			if g.start, g.end = max(g.start, start), min(g.end, end); g.start < g.end {
+				part = append(part, g)
+			}
 		}
+		return part
 	}
-	return rows, gaps, f.reason
+	part.gaps, part.contradictions = crop(f.gaps), crop(f.contradictions)
+	return part
 }
 
-// readRows reads a function.
-func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, whole bool, mode machineMode) (*functionRows, error) {
+// readRows reads a function, and holds call frame information against it. frames is nil
+// where there is none, or the code is not the object's.
+func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, frames *frameCheck, mode machineMode) (*functionRows, error) {
+	whole := o.code.hasCode(r.Start, r.Code)
 	f, err := o.follow(r, entry, whole, mode)
 	if err == nil && f.step.isByLane != f.step.isByWave && f.step.isByLane != mode.isPerLane {
 		// Compilers have an option that makes code for absolute flat scratch reach
@@ -326,14 +338,15 @@ func (o *objectCode) readRows(r *sdk.CodeRange, entry uint64, whole bool, mode m
 	if err != nil {
 		return nil, err
 	}
-	found := &functionRows{reason: "the code of the function does not lead here"}
-	if found.rows, found.gaps, err = f.rows(0, math.MaxUint64); err != nil {
+	found, err := f.checkedRows(0, math.MaxUint64, frames)
+	if err != nil {
 		return nil, err
 	}
+	found.reason = "the code of the function does not lead here"
 	if f.unknown != 0 {
 		found.reason = fmt.Sprintf("the code does not lead here as far as it can be read: there is no instruction at %#x", f.unknown)
 	}
-	return found, nil
+	return &found, nil
 }
 
 // overlap is an error where a branch leads into the middle of an instruction. The bytes

@@ -7,7 +7,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// A gap is code without a row.
+// A gap is code without a row, or of which call frame information has something else than
+// the row.
 type gap struct {
 	start, end uint64
 	reason     string
@@ -16,9 +17,18 @@ type gap struct {
 // rows finds the rows of the code between two addresses that a flow reached, and the
 // gaps between them. A viewer finds the view of each state, and a writer writes it.
 func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
+	found, err := f.checkedRows(start, end, nil)
+	return found.rows, found.gaps, err
+}
+
+// checkedRows does the same, and finds what call frame information contradicts. check may
+// be nil.
+func (f *flow) checkedRows(start, end uint64, check *frameCheck) (found functionRows, err error) {
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	w := &writer{machineMode: f.machineMode}
 	var v view
+	var checked *cfi.Row // that the view was held against
+	why := ""
 	for b := range f.All() {
 		if !b.IsReached || b.At >= end || b.End <= start {
 			continue
@@ -34,22 +44,40 @@ func (f *flow) rows(start, end uint64) (rows []cfi.Row, gaps []gap, err error) {
 				v = x.view(in)
 			}
 			if v.reason != "" {
-				gaps = append(gaps, gap{pc, next, v.reason})
+				found.gaps = append(found.gaps, gap{pc, next, v.reason})
 				return
+			}
+			if check != nil {
+				if said := check.row(pc); other || said != checked {
+					checked, why = said, x.contradiction(check, pc, s, &v)
+				}
+				found.contradict(pc, next, why)
 			}
 			other = other && !v.equal(&w.before)
-			if n := len(rows); n > 0 && rows[n-1].End == pc && !other {
-				rows[n-1].End = next
+			if n := len(found.rows); n > 0 && found.rows[n-1].End == pc && !other {
+				found.rows[n-1].End = next
 				return
 			}
-			rows = append(rows, w.row(pc, next, &v))
+			found.rows = append(found.rows, w.row(pc, next, &v))
 			if other {
 				w.before, x.buffer = v, w.before.rules // the memory of two views takes turns
 			}
 		})
 		if err != nil {
-			return nil, nil, err
+			return functionRows{}, err
 		}
 	}
-	return rows, gaps, nil
+	return found, nil
+}
+
+// contradict notes what call frame information has otherwise than the code; "" if nothing.
+func (f *functionRows) contradict(start, end uint64, why string) {
+	if why == "" {
+		return
+	}
+	if n := len(f.contradictions); n > 0 && f.contradictions[n-1].end == start && f.contradictions[n-1].reason == why {
+		f.contradictions[n-1].end = end
+		return
+	}
+	f.contradictions = append(f.contradictions, gap{start, end, why})
 }

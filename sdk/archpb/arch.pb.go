@@ -4049,6 +4049,7 @@ type OpenObjectAnswer struct {
 	PositionMaps  *PositionMaps          `protobuf:"bytes,8,opt,name=position_maps,json=positionMaps,proto3" json:"position_maps,omitempty"`
 	Variables     *Variables             `protobuf:"bytes,9,opt,name=variables,proto3" json:"variables,omitempty"`
 	Problems      *Blobs                 `protobuf:"bytes,10,opt,name=problems,proto3" json:"problems,omitempty"`
+	ChecksCfi     bool                   `protobuf:"varint,11,opt,name=checks_cfi,json=checksCfi,proto3" json:"checks_cfi,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4151,6 +4152,13 @@ func (x *OpenObjectAnswer) GetProblems() *Blobs {
 		return x.Problems
 	}
 	return nil
+}
+
+func (x *OpenObjectAnswer) GetChecksCfi() bool {
+	if x != nil {
+		return x.ChecksCfi
+	}
+	return false
 }
 
 type Overrides struct {
@@ -4886,10 +4894,12 @@ type FrameRulesAnswer struct {
 	GapCounts   []uint32               `protobuf:"varint,6,rep,packed,name=gap_counts,json=gapCounts,proto3" json:"gap_counts,omitempty"`
 	Gaps        *RowGaps               `protobuf:"bytes,7,opt,name=gaps,proto3" json:"gaps,omitempty"`
 	// Absent where nothing is said of any function.
-	Exits         *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
-	Uncalled      []bool     `protobuf:"varint,9,rep,packed,name=uncalled,proto3" json:"uncalled,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Exits    *CodeExits `protobuf:"bytes,8,opt,name=exits,proto3" json:"exits,omitempty"`
+	Uncalled []bool     `protobuf:"varint,9,rep,packed,name=uncalled,proto3" json:"uncalled,omitempty"`
+	// Absent where nothing is said of any function.
+	Contradictions *Contradictions `protobuf:"bytes,10,opt,name=contradictions,proto3" json:"contradictions,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FrameRulesAnswer) Reset() {
@@ -4985,6 +4995,65 @@ func (x *FrameRulesAnswer) GetUncalled() []bool {
 	return nil
 }
 
+func (x *FrameRulesAnswer) GetContradictions() *Contradictions {
+	if x != nil {
+		return x.Contradictions
+	}
+	return nil
+}
+
+type Contradictions struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Counts        []uint32               `protobuf:"varint,1,rep,packed,name=counts,proto3" json:"counts,omitempty"`
+	Ranges        *RowGaps               `protobuf:"bytes,2,opt,name=ranges,proto3" json:"ranges,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Contradictions) Reset() {
+	*x = Contradictions{}
+	mi := &file_arch_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Contradictions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Contradictions) ProtoMessage() {}
+
+func (x *Contradictions) ProtoReflect() protoreflect.Message {
+	mi := &file_arch_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Contradictions.ProtoReflect.Descriptor instead.
+func (*Contradictions) Descriptor() ([]byte, []int) {
+	return file_arch_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *Contradictions) GetCounts() []uint32 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *Contradictions) GetRanges() *RowGaps {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
 type BindThreadsRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Session    uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -5002,7 +5071,7 @@ type BindThreadsRequest struct {
 
 func (x *BindThreadsRequest) Reset() {
 	*x = BindThreadsRequest{}
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +5083,7 @@ func (x *BindThreadsRequest) String() string {
 func (*BindThreadsRequest) ProtoMessage() {}
 
 func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[48]
+	mi := &file_arch_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +5096,7 @@ func (x *BindThreadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsRequest.ProtoReflect.Descriptor instead.
 func (*BindThreadsRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{48}
+	return file_arch_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BindThreadsRequest) GetSession() uint64 {
@@ -5107,7 +5176,7 @@ type BindThreadsAnswer struct {
 
 func (x *BindThreadsAnswer) Reset() {
 	*x = BindThreadsAnswer{}
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5188,7 @@ func (x *BindThreadsAnswer) String() string {
 func (*BindThreadsAnswer) ProtoMessage() {}
 
 func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[49]
+	mi := &file_arch_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5132,7 +5201,7 @@ func (x *BindThreadsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindThreadsAnswer.ProtoReflect.Descriptor instead.
 func (*BindThreadsAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{49}
+	return file_arch_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BindThreadsAnswer) GetPcs() []uint64 {
@@ -5237,7 +5306,7 @@ type Widths struct {
 
 func (x *Widths) Reset() {
 	*x = Widths{}
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5318,7 @@ func (x *Widths) String() string {
 func (*Widths) ProtoMessage() {}
 
 func (x *Widths) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[50]
+	mi := &file_arch_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5331,7 @@ func (x *Widths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Widths.ProtoReflect.Descriptor instead.
 func (*Widths) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{50}
+	return file_arch_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Widths) GetFirsts() []uint32 {
@@ -5297,7 +5366,7 @@ type Maps struct {
 
 func (x *Maps) Reset() {
 	*x = Maps{}
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5309,7 +5378,7 @@ func (x *Maps) String() string {
 func (*Maps) ProtoMessage() {}
 
 func (x *Maps) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[51]
+	mi := &file_arch_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5322,7 +5391,7 @@ func (x *Maps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maps.ProtoReflect.Descriptor instead.
 func (*Maps) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{51}
+	return file_arch_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Maps) GetSpaces() []uint64 {
@@ -5362,7 +5431,7 @@ type MapRanges struct {
 
 func (x *MapRanges) Reset() {
 	*x = MapRanges{}
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5374,7 +5443,7 @@ func (x *MapRanges) String() string {
 func (*MapRanges) ProtoMessage() {}
 
 func (x *MapRanges) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[52]
+	mi := &file_arch_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5387,7 +5456,7 @@ func (x *MapRanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MapRanges.ProtoReflect.Descriptor instead.
 func (*MapRanges) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{52}
+	return file_arch_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *MapRanges) GetKinds() []MapKind {
@@ -5467,7 +5536,7 @@ type TranslateRequest struct {
 
 func (x *TranslateRequest) Reset() {
 	*x = TranslateRequest{}
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5479,7 +5548,7 @@ func (x *TranslateRequest) String() string {
 func (*TranslateRequest) ProtoMessage() {}
 
 func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[53]
+	mi := &file_arch_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5492,7 +5561,7 @@ func (x *TranslateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateRequest.ProtoReflect.Descriptor instead.
 func (*TranslateRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{53}
+	return file_arch_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *TranslateRequest) GetSession() uint64 {
@@ -5572,7 +5641,7 @@ type TranslateAnswer struct {
 
 func (x *TranslateAnswer) Reset() {
 	*x = TranslateAnswer{}
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5584,7 +5653,7 @@ func (x *TranslateAnswer) String() string {
 func (*TranslateAnswer) ProtoMessage() {}
 
 func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[54]
+	mi := &file_arch_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5597,7 +5666,7 @@ func (x *TranslateAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TranslateAnswer.ProtoReflect.Descriptor instead.
 func (*TranslateAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{54}
+	return file_arch_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *TranslateAnswer) GetExpression() []byte {
@@ -5617,7 +5686,7 @@ type ClassifyReturnRequest struct {
 
 func (x *ClassifyReturnRequest) Reset() {
 	*x = ClassifyReturnRequest{}
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +5698,7 @@ func (x *ClassifyReturnRequest) String() string {
 func (*ClassifyReturnRequest) ProtoMessage() {}
 
 func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[55]
+	mi := &file_arch_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +5711,7 @@ func (x *ClassifyReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnRequest.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{55}
+	return file_arch_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ClassifyReturnRequest) GetPcs() []uint64 {
@@ -5669,7 +5738,7 @@ type ClassifyReturnAnswer struct {
 
 func (x *ClassifyReturnAnswer) Reset() {
 	*x = ClassifyReturnAnswer{}
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5681,7 +5750,7 @@ func (x *ClassifyReturnAnswer) String() string {
 func (*ClassifyReturnAnswer) ProtoMessage() {}
 
 func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[56]
+	mi := &file_arch_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5694,7 +5763,7 @@ func (x *ClassifyReturnAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClassifyReturnAnswer.ProtoReflect.Descriptor instead.
 func (*ClassifyReturnAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{56}
+	return file_arch_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ClassifyReturnAnswer) GetClasses() []ReturnClass {
@@ -5723,7 +5792,7 @@ type DisassembleRequest struct {
 
 func (x *DisassembleRequest) Reset() {
 	*x = DisassembleRequest{}
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +5804,7 @@ func (x *DisassembleRequest) String() string {
 func (*DisassembleRequest) ProtoMessage() {}
 
 func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[57]
+	mi := &file_arch_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +5817,7 @@ func (x *DisassembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleRequest.ProtoReflect.Descriptor instead.
 func (*DisassembleRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{57}
+	return file_arch_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DisassembleRequest) GetAddress() uint64 {
@@ -5797,7 +5866,7 @@ type DisassembleAnswer struct {
 
 func (x *DisassembleAnswer) Reset() {
 	*x = DisassembleAnswer{}
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5809,7 +5878,7 @@ func (x *DisassembleAnswer) String() string {
 func (*DisassembleAnswer) ProtoMessage() {}
 
 func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[58]
+	mi := &file_arch_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5822,7 +5891,7 @@ func (x *DisassembleAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisassembleAnswer.ProtoReflect.Descriptor instead.
 func (*DisassembleAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{58}
+	return file_arch_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DisassembleAnswer) GetAddresses() []uint64 {
@@ -5916,7 +5985,7 @@ type Accesses struct {
 
 func (x *Accesses) Reset() {
 	*x = Accesses{}
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5928,7 +5997,7 @@ func (x *Accesses) String() string {
 func (*Accesses) ProtoMessage() {}
 
 func (x *Accesses) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[59]
+	mi := &file_arch_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5941,7 +6010,7 @@ func (x *Accesses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Accesses.ProtoReflect.Descriptor instead.
 func (*Accesses) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{59}
+	return file_arch_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Accesses) GetCounts() []uint32 {
@@ -6044,7 +6113,7 @@ type EngineRequest struct {
 
 func (x *EngineRequest) Reset() {
 	*x = EngineRequest{}
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6056,7 +6125,7 @@ func (x *EngineRequest) String() string {
 func (*EngineRequest) ProtoMessage() {}
 
 func (x *EngineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[60]
+	mi := &file_arch_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6069,7 +6138,7 @@ func (x *EngineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineRequest.ProtoReflect.Descriptor instead.
 func (*EngineRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{60}
+	return file_arch_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EngineRequest) GetId() uint64 {
@@ -6161,7 +6230,7 @@ type EngineAnswer struct {
 
 func (x *EngineAnswer) Reset() {
 	*x = EngineAnswer{}
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6173,7 +6242,7 @@ func (x *EngineAnswer) String() string {
 func (*EngineAnswer) ProtoMessage() {}
 
 func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[61]
+	mi := &file_arch_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6186,7 +6255,7 @@ func (x *EngineAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineAnswer.ProtoReflect.Descriptor instead.
 func (*EngineAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{61}
+	return file_arch_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EngineAnswer) GetId() uint64 {
@@ -6287,7 +6356,7 @@ type EngineError struct {
 
 func (x *EngineError) Reset() {
 	*x = EngineError{}
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6299,7 +6368,7 @@ func (x *EngineError) String() string {
 func (*EngineError) ProtoMessage() {}
 
 func (x *EngineError) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[62]
+	mi := &file_arch_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6312,7 +6381,7 @@ func (x *EngineError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineError.ProtoReflect.Descriptor instead.
 func (*EngineError) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{62}
+	return file_arch_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EngineError) GetCode() uint32 {
@@ -6346,7 +6415,7 @@ type ReadMemoryRequest struct {
 
 func (x *ReadMemoryRequest) Reset() {
 	*x = ReadMemoryRequest{}
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6358,7 +6427,7 @@ func (x *ReadMemoryRequest) String() string {
 func (*ReadMemoryRequest) ProtoMessage() {}
 
 func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[63]
+	mi := &file_arch_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6371,7 +6440,7 @@ func (x *ReadMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryRequest.ProtoReflect.Descriptor instead.
 func (*ReadMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{63}
+	return file_arch_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadMemoryRequest) GetSpace() uint64 {
@@ -6428,7 +6497,7 @@ type ReadMemoryAnswer struct {
 
 func (x *ReadMemoryAnswer) Reset() {
 	*x = ReadMemoryAnswer{}
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6440,7 +6509,7 @@ func (x *ReadMemoryAnswer) String() string {
 func (*ReadMemoryAnswer) ProtoMessage() {}
 
 func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[64]
+	mi := &file_arch_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6453,7 +6522,7 @@ func (x *ReadMemoryAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMemoryAnswer.ProtoReflect.Descriptor instead.
 func (*ReadMemoryAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{64}
+	return file_arch_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ReadMemoryAnswer) GetData() []byte {
@@ -6487,7 +6556,7 @@ type ReadRegistersRequest struct {
 
 func (x *ReadRegistersRequest) Reset() {
 	*x = ReadRegistersRequest{}
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6499,7 +6568,7 @@ func (x *ReadRegistersRequest) String() string {
 func (*ReadRegistersRequest) ProtoMessage() {}
 
 func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[65]
+	mi := &file_arch_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6512,7 +6581,7 @@ func (x *ReadRegistersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersRequest.ProtoReflect.Descriptor instead.
 func (*ReadRegistersRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{65}
+	return file_arch_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadRegistersRequest) GetThread() uint64 {
@@ -6538,7 +6607,7 @@ type ReadRegistersAnswer struct {
 
 func (x *ReadRegistersAnswer) Reset() {
 	*x = ReadRegistersAnswer{}
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6550,7 +6619,7 @@ func (x *ReadRegistersAnswer) String() string {
 func (*ReadRegistersAnswer) ProtoMessage() {}
 
 func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[66]
+	mi := &file_arch_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6563,7 +6632,7 @@ func (x *ReadRegistersAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadRegistersAnswer.ProtoReflect.Descriptor instead.
 func (*ReadRegistersAnswer) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{66}
+	return file_arch_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadRegistersAnswer) GetRegisters() *RegistersColumn {
@@ -6583,7 +6652,7 @@ type ReadSectionRequest struct {
 
 func (x *ReadSectionRequest) Reset() {
 	*x = ReadSectionRequest{}
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6595,7 +6664,7 @@ func (x *ReadSectionRequest) String() string {
 func (*ReadSectionRequest) ProtoMessage() {}
 
 func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[67]
+	mi := &file_arch_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6608,7 +6677,7 @@ func (x *ReadSectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSectionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSectionRequest) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{67}
+	return file_arch_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadSectionRequest) GetObject() uint64 {
@@ -6636,7 +6705,7 @@ type SectionPart struct {
 
 func (x *SectionPart) Reset() {
 	*x = SectionPart{}
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6648,7 +6717,7 @@ func (x *SectionPart) String() string {
 func (*SectionPart) ProtoMessage() {}
 
 func (x *SectionPart) ProtoReflect() protoreflect.Message {
-	mi := &file_arch_proto_msgTypes[68]
+	mi := &file_arch_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6661,7 +6730,7 @@ func (x *SectionPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionPart.ProtoReflect.Descriptor instead.
 func (*SectionPart) Descriptor() ([]byte, []int) {
-	return file_arch_proto_rawDescGZIP(), []int{68}
+	return file_arch_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SectionPart) GetData() []byte {
@@ -6980,7 +7049,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x04part\"L\n" +
 	"\tTableRows\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\rR\x05table\x12)\n" +
-	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\x8f\x04\n" +
+	"\x04rows\x18\x02 \x01(\v2\x15.unwindd.arch.v2.RowsR\x04rows\"\xae\x04\n" +
 	"\x10OpenObjectAnswer\x12\x1c\n" +
 	"\tprocessor\x18\x01 \x01(\tR\tprocessor\x12\x18\n" +
 	"\adialect\x18\x02 \x01(\tR\adialect\x128\n" +
@@ -6992,7 +7061,9 @@ const file_arch_proto_rawDesc = "" +
 	"\rposition_maps\x18\b \x01(\v2\x1d.unwindd.arch.v2.PositionMapsR\fpositionMaps\x128\n" +
 	"\tvariables\x18\t \x01(\v2\x1a.unwindd.arch.v2.VariablesR\tvariables\x122\n" +
 	"\bproblems\x18\n" +
-	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\"\xb3\x01\n" +
+	" \x01(\v2\x16.unwindd.arch.v2.BlobsR\bproblems\x12\x1d\n" +
+	"\n" +
+	"checks_cfi\x18\v \x01(\bR\tchecksCfi\"\xb3\x01\n" +
 	"\tOverrides\x12<\n" +
 	"\raugmentations\x18\x01 \x01(\v2\x16.unwindd.arch.v2.BlobsR\raugmentations\x124\n" +
 	"\tproducers\x18\x02 \x01(\v2\x16.unwindd.arch.v2.BlobsR\tproducers\x122\n" +
@@ -7057,7 +7128,7 @@ const file_arch_proto_rawDesc = "" +
 	"\x05jumps\x18\x04 \x03(\x04R\x05jumps\x12\x1f\n" +
 	"\vslot_counts\x18\x05 \x03(\rR\n" +
 	"slotCounts\x12\x14\n" +
-	"\x05slots\x18\x06 \x03(\x04R\x05slots\"\xe7\x02\n" +
+	"\x05slots\x18\x06 \x03(\x04R\x05slots\"\xb0\x03\n" +
 	"\x10FrameRulesAnswer\x12\x1d\n" +
 	"\n" +
 	"row_counts\x18\x01 \x03(\rR\trowCounts\x12)\n" +
@@ -7069,7 +7140,12 @@ const file_arch_proto_rawDesc = "" +
 	"gap_counts\x18\x06 \x03(\rR\tgapCounts\x12,\n" +
 	"\x04gaps\x18\a \x01(\v2\x18.unwindd.arch.v2.RowGapsR\x04gaps\x120\n" +
 	"\x05exits\x18\b \x01(\v2\x1a.unwindd.arch.v2.CodeExitsR\x05exits\x12\x1a\n" +
-	"\buncalled\x18\t \x03(\bR\buncalled\"\xb2\x02\n" +
+	"\buncalled\x18\t \x03(\bR\buncalled\x12G\n" +
+	"\x0econtradictions\x18\n" +
+	" \x01(\v2\x1f.unwindd.arch.v2.ContradictionsR\x0econtradictions\"Z\n" +
+	"\x0eContradictions\x12\x16\n" +
+	"\x06counts\x18\x01 \x03(\rR\x06counts\x120\n" +
+	"\x06ranges\x18\x02 \x01(\v2\x18.unwindd.arch.v2.RowGapsR\x06ranges\"\xb2\x02\n" +
 	"\x12BindThreadsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\x04R\asession\x12\x18\n" +
 	"\athreads\x18\x02 \x03(\x04R\athreads\x12>\n" +
@@ -7340,7 +7416,7 @@ func file_arch_proto_rawDescGZIP() []byte {
 }
 
 var file_arch_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_arch_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_arch_proto_goTypes = []any{
 	(RuleKind)(0),                 // 0: unwindd.arch.v2.RuleKind
 	(CFAKind)(0),                  // 1: unwindd.arch.v2.CFAKind
@@ -7406,27 +7482,28 @@ var file_arch_proto_goTypes = []any{
 	(*FrameRulesRequest)(nil),     // 61: unwindd.arch.v2.FrameRulesRequest
 	(*CodeExits)(nil),             // 62: unwindd.arch.v2.CodeExits
 	(*FrameRulesAnswer)(nil),      // 63: unwindd.arch.v2.FrameRulesAnswer
-	(*BindThreadsRequest)(nil),    // 64: unwindd.arch.v2.BindThreadsRequest
-	(*BindThreadsAnswer)(nil),     // 65: unwindd.arch.v2.BindThreadsAnswer
-	(*Widths)(nil),                // 66: unwindd.arch.v2.Widths
-	(*Maps)(nil),                  // 67: unwindd.arch.v2.Maps
-	(*MapRanges)(nil),             // 68: unwindd.arch.v2.MapRanges
-	(*TranslateRequest)(nil),      // 69: unwindd.arch.v2.TranslateRequest
-	(*TranslateAnswer)(nil),       // 70: unwindd.arch.v2.TranslateAnswer
-	(*ClassifyReturnRequest)(nil), // 71: unwindd.arch.v2.ClassifyReturnRequest
-	(*ClassifyReturnAnswer)(nil),  // 72: unwindd.arch.v2.ClassifyReturnAnswer
-	(*DisassembleRequest)(nil),    // 73: unwindd.arch.v2.DisassembleRequest
-	(*DisassembleAnswer)(nil),     // 74: unwindd.arch.v2.DisassembleAnswer
-	(*Accesses)(nil),              // 75: unwindd.arch.v2.Accesses
-	(*EngineRequest)(nil),         // 76: unwindd.arch.v2.EngineRequest
-	(*EngineAnswer)(nil),          // 77: unwindd.arch.v2.EngineAnswer
-	(*EngineError)(nil),           // 78: unwindd.arch.v2.EngineError
-	(*ReadMemoryRequest)(nil),     // 79: unwindd.arch.v2.ReadMemoryRequest
-	(*ReadMemoryAnswer)(nil),      // 80: unwindd.arch.v2.ReadMemoryAnswer
-	(*ReadRegistersRequest)(nil),  // 81: unwindd.arch.v2.ReadRegistersRequest
-	(*ReadRegistersAnswer)(nil),   // 82: unwindd.arch.v2.ReadRegistersAnswer
-	(*ReadSectionRequest)(nil),    // 83: unwindd.arch.v2.ReadSectionRequest
-	(*SectionPart)(nil),           // 84: unwindd.arch.v2.SectionPart
+	(*Contradictions)(nil),        // 64: unwindd.arch.v2.Contradictions
+	(*BindThreadsRequest)(nil),    // 65: unwindd.arch.v2.BindThreadsRequest
+	(*BindThreadsAnswer)(nil),     // 66: unwindd.arch.v2.BindThreadsAnswer
+	(*Widths)(nil),                // 67: unwindd.arch.v2.Widths
+	(*Maps)(nil),                  // 68: unwindd.arch.v2.Maps
+	(*MapRanges)(nil),             // 69: unwindd.arch.v2.MapRanges
+	(*TranslateRequest)(nil),      // 70: unwindd.arch.v2.TranslateRequest
+	(*TranslateAnswer)(nil),       // 71: unwindd.arch.v2.TranslateAnswer
+	(*ClassifyReturnRequest)(nil), // 72: unwindd.arch.v2.ClassifyReturnRequest
+	(*ClassifyReturnAnswer)(nil),  // 73: unwindd.arch.v2.ClassifyReturnAnswer
+	(*DisassembleRequest)(nil),    // 74: unwindd.arch.v2.DisassembleRequest
+	(*DisassembleAnswer)(nil),     // 75: unwindd.arch.v2.DisassembleAnswer
+	(*Accesses)(nil),              // 76: unwindd.arch.v2.Accesses
+	(*EngineRequest)(nil),         // 77: unwindd.arch.v2.EngineRequest
+	(*EngineAnswer)(nil),          // 78: unwindd.arch.v2.EngineAnswer
+	(*EngineError)(nil),           // 79: unwindd.arch.v2.EngineError
+	(*ReadMemoryRequest)(nil),     // 80: unwindd.arch.v2.ReadMemoryRequest
+	(*ReadMemoryAnswer)(nil),      // 81: unwindd.arch.v2.ReadMemoryAnswer
+	(*ReadRegistersRequest)(nil),  // 82: unwindd.arch.v2.ReadRegistersRequest
+	(*ReadRegistersAnswer)(nil),   // 83: unwindd.arch.v2.ReadRegistersAnswer
+	(*ReadSectionRequest)(nil),    // 84: unwindd.arch.v2.ReadSectionRequest
+	(*SectionPart)(nil),           // 85: unwindd.arch.v2.SectionPart
 }
 var file_arch_proto_depIdxs = []int32{
 	0,   // 0: unwindd.arch.v2.Rules.kinds:type_name -> unwindd.arch.v2.RuleKind
@@ -7534,53 +7611,55 @@ var file_arch_proto_depIdxs = []int32{
 	17,  // 102: unwindd.arch.v2.FrameRulesAnswer.reasons:type_name -> unwindd.arch.v2.Blobs
 	60,  // 103: unwindd.arch.v2.FrameRulesAnswer.gaps:type_name -> unwindd.arch.v2.RowGaps
 	62,  // 104: unwindd.arch.v2.FrameRulesAnswer.exits:type_name -> unwindd.arch.v2.CodeExits
-	18,  // 105: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	17,  // 106: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
-	17,  // 107: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
-	66,  // 108: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
-	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
-	17,  // 110: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
-	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
-	67,  // 112: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
-	17,  // 113: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
-	68,  // 114: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
-	13,  // 115: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
-	17,  // 116: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
-	14,  // 117: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
-	17,  // 118: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
-	15,  // 119: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
-	75,  // 120: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
-	79,  // 121: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
-	81,  // 122: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
-	83,  // 123: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
-	78,  // 124: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
-	80,  // 125: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
-	82,  // 126: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
-	84,  // 127: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
-	18,  // 128: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
-	21,  // 129: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
-	77,  // 130: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
-	35,  // 131: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
-	47,  // 132: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
-	61,  // 133: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
-	64,  // 134: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
-	69,  // 135: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
-	71,  // 136: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
-	73,  // 137: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
-	22,  // 138: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
-	76,  // 139: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
-	36,  // 140: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
-	51,  // 141: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
-	63,  // 142: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
-	65,  // 143: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
-	70,  // 144: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
-	72,  // 145: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
-	74,  // 146: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
-	138, // [138:147] is the sub-list for method output_type
-	129, // [129:138] is the sub-list for method input_type
-	129, // [129:129] is the sub-list for extension type_name
-	129, // [129:129] is the sub-list for extension extendee
-	0,   // [0:129] is the sub-list for field type_name
+	64,  // 105: unwindd.arch.v2.FrameRulesAnswer.contradictions:type_name -> unwindd.arch.v2.Contradictions
+	60,  // 106: unwindd.arch.v2.Contradictions.ranges:type_name -> unwindd.arch.v2.RowGaps
+	18,  // 107: unwindd.arch.v2.BindThreadsRequest.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	17,  // 108: unwindd.arch.v2.BindThreadsRequest.processors:type_name -> unwindd.arch.v2.Blobs
+	17,  // 109: unwindd.arch.v2.BindThreadsAnswer.active_lanes:type_name -> unwindd.arch.v2.Blobs
+	67,  // 110: unwindd.arch.v2.BindThreadsAnswer.widths:type_name -> unwindd.arch.v2.Widths
+	17,  // 111: unwindd.arch.v2.BindThreadsAnswer.agents:type_name -> unwindd.arch.v2.Blobs
+	17,  // 112: unwindd.arch.v2.BindThreadsAnswer.groups:type_name -> unwindd.arch.v2.Blobs
+	17,  // 113: unwindd.arch.v2.BindThreadsAnswer.waves:type_name -> unwindd.arch.v2.Blobs
+	68,  // 114: unwindd.arch.v2.BindThreadsAnswer.maps:type_name -> unwindd.arch.v2.Maps
+	17,  // 115: unwindd.arch.v2.BindThreadsAnswer.problems:type_name -> unwindd.arch.v2.Blobs
+	69,  // 116: unwindd.arch.v2.Maps.ranges:type_name -> unwindd.arch.v2.MapRanges
+	13,  // 117: unwindd.arch.v2.MapRanges.kinds:type_name -> unwindd.arch.v2.MapKind
+	17,  // 118: unwindd.arch.v2.ClassifyReturnRequest.code:type_name -> unwindd.arch.v2.Blobs
+	14,  // 119: unwindd.arch.v2.ClassifyReturnAnswer.classes:type_name -> unwindd.arch.v2.ReturnClass
+	17,  // 120: unwindd.arch.v2.DisassembleAnswer.texts:type_name -> unwindd.arch.v2.Blobs
+	15,  // 121: unwindd.arch.v2.DisassembleAnswer.kinds:type_name -> unwindd.arch.v2.InstructionKind
+	76,  // 122: unwindd.arch.v2.DisassembleAnswer.accesses:type_name -> unwindd.arch.v2.Accesses
+	80,  // 123: unwindd.arch.v2.EngineRequest.read_memory:type_name -> unwindd.arch.v2.ReadMemoryRequest
+	82,  // 124: unwindd.arch.v2.EngineRequest.read_registers:type_name -> unwindd.arch.v2.ReadRegistersRequest
+	84,  // 125: unwindd.arch.v2.EngineRequest.read_section:type_name -> unwindd.arch.v2.ReadSectionRequest
+	79,  // 126: unwindd.arch.v2.EngineAnswer.error:type_name -> unwindd.arch.v2.EngineError
+	81,  // 127: unwindd.arch.v2.EngineAnswer.read_memory:type_name -> unwindd.arch.v2.ReadMemoryAnswer
+	83,  // 128: unwindd.arch.v2.EngineAnswer.read_registers:type_name -> unwindd.arch.v2.ReadRegistersAnswer
+	85,  // 129: unwindd.arch.v2.EngineAnswer.read_section:type_name -> unwindd.arch.v2.SectionPart
+	18,  // 130: unwindd.arch.v2.ReadRegistersAnswer.registers:type_name -> unwindd.arch.v2.RegistersColumn
+	21,  // 131: unwindd.arch.v2.Architecture.Describe:input_type -> unwindd.arch.v2.DescribeRequest
+	78,  // 132: unwindd.arch.v2.Architecture.ServeEngine:input_type -> unwindd.arch.v2.EngineAnswer
+	35,  // 133: unwindd.arch.v2.Architecture.OpenTarget:input_type -> unwindd.arch.v2.OpenTargetRequest
+	47,  // 134: unwindd.arch.v2.Architecture.OpenObject:input_type -> unwindd.arch.v2.OpenObjectRequest
+	61,  // 135: unwindd.arch.v2.Architecture.FrameRules:input_type -> unwindd.arch.v2.FrameRulesRequest
+	65,  // 136: unwindd.arch.v2.Architecture.BindThreads:input_type -> unwindd.arch.v2.BindThreadsRequest
+	70,  // 137: unwindd.arch.v2.Architecture.Translate:input_type -> unwindd.arch.v2.TranslateRequest
+	72,  // 138: unwindd.arch.v2.Architecture.ClassifyReturn:input_type -> unwindd.arch.v2.ClassifyReturnRequest
+	74,  // 139: unwindd.arch.v2.Architecture.Disassemble:input_type -> unwindd.arch.v2.DisassembleRequest
+	22,  // 140: unwindd.arch.v2.Architecture.Describe:output_type -> unwindd.arch.v2.Description
+	77,  // 141: unwindd.arch.v2.Architecture.ServeEngine:output_type -> unwindd.arch.v2.EngineRequest
+	36,  // 142: unwindd.arch.v2.Architecture.OpenTarget:output_type -> unwindd.arch.v2.OpenTargetPart
+	51,  // 143: unwindd.arch.v2.Architecture.OpenObject:output_type -> unwindd.arch.v2.OpenObjectPart
+	63,  // 144: unwindd.arch.v2.Architecture.FrameRules:output_type -> unwindd.arch.v2.FrameRulesAnswer
+	66,  // 145: unwindd.arch.v2.Architecture.BindThreads:output_type -> unwindd.arch.v2.BindThreadsAnswer
+	71,  // 146: unwindd.arch.v2.Architecture.Translate:output_type -> unwindd.arch.v2.TranslateAnswer
+	73,  // 147: unwindd.arch.v2.Architecture.ClassifyReturn:output_type -> unwindd.arch.v2.ClassifyReturnAnswer
+	75,  // 148: unwindd.arch.v2.Architecture.Disassemble:output_type -> unwindd.arch.v2.DisassembleAnswer
+	140, // [140:149] is the sub-list for method output_type
+	131, // [131:140] is the sub-list for method input_type
+	131, // [131:131] is the sub-list for extension type_name
+	131, // [131:131] is the sub-list for extension extendee
+	0,   // [0:131] is the sub-list for field type_name
 }
 
 func init() { file_arch_proto_init() }
@@ -7596,15 +7675,15 @@ func file_arch_proto_init() {
 		(*OpenObjectPart_Answer)(nil),
 		(*OpenObjectPart_Rows)(nil),
 	}
-	file_arch_proto_msgTypes[53].OneofWrappers = []any{
+	file_arch_proto_msgTypes[54].OneofWrappers = []any{
 		(*TranslateRequest_Expression)(nil),
 	}
-	file_arch_proto_msgTypes[60].OneofWrappers = []any{
+	file_arch_proto_msgTypes[61].OneofWrappers = []any{
 		(*EngineRequest_ReadMemory)(nil),
 		(*EngineRequest_ReadRegisters)(nil),
 		(*EngineRequest_ReadSection)(nil),
 	}
-	file_arch_proto_msgTypes[61].OneofWrappers = []any{
+	file_arch_proto_msgTypes[62].OneofWrappers = []any{
 		(*EngineAnswer_Error)(nil),
 		(*EngineAnswer_ReadMemory)(nil),
 		(*EngineAnswer_ReadRegisters)(nil),
@@ -7616,7 +7695,7 @@ func file_arch_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_arch_proto_rawDesc), len(file_arch_proto_rawDesc)),
 			NumEnums:      16,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

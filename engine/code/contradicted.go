@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/locexpr"
+)
+
+// checkedFrames are rows that the plugin reads from the code where it finds that call frame
+// information contradicts it: compilers for accelerators write some that is wrong.
+type checkedFrames struct{ object *Object }
+
+func newCheckedFrames(o *Object) RowSource {
+	if !o.checksCFI {
+		return nil
+	}
+	return checkedFrames{o}
+}
+
+func (s checkedFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
+	o := s.object
+	bounds := o.describedBounds(at.Address)
+	if !bounds.IsKnown {
+		return nil, nil
+	}
+	rules, err := o.readFunction(ctx, at.PC, at.Address, at.IsExact, bounds)
+	switch {
+	case ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		at.problem("call frame information is not checked by the code: %v", err)
+		return nil, nil
+	}
+	reason := rules.ContradictionAt(at.Address)
+	row := rowIn(rules.Rows, at.Address)
+	if reason == "" || row == nil {
+		if rules.Complete {
+			at.code = row
+		}
+		return nil, nil
+	}
+	o.problem("call frame information is overridden: rows read from the code: %s", reason)
+	return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
+}
+
+// completeByCode puts into a row of call frame information the rules of registers that it
+// leaves out and the code changes: LLVM 23 writes none for EXEC, and of others those alone
+// that a function itself is known to change. It answers in which dialect the row is then.
+func (at *Lookup) completeByCode(row *cfi.Row, dialect *locexpr.Dialect) *locexpr.Dialect {
+	if at.code == nil {
+		return dialect
+	}
+	// Rules of the code are in the canonical dialect, of which these are parts.
+	isPart := dialect == nil || dialect.Name == locexpr.DWARF5.Name || dialect.Name == locexpr.LLVMUser.Name
+	for _, r := range at.code.Rules {
+		i, isSaid := slices.BinarySearchFunc(row.Rules, r.Column, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
+		switch {
+		case isSaid && row.Rules[i].Rule.Kind != cfi.Unspecified:
+			continue
+		case r.Rule.Kind == cfi.Expression && !isPart:
+			r.Rule = cfi.Rule{Kind: cfi.Undefined}
+		}
+		if isSaid {
+			row.Rules[i] = r
+		} else {
+			row.Rules = slices.Insert(row.Rules, i, r)
+		}
+	}
+	if isPart {
+		return locexpr.Canonical
+	}
+	return dialect
+}
+
+// describedBounds are those of the FDE at an address.
+func (o *Object) describedBounds(address uint64) Bounds {
+	for _, t := range o.frames {
+		if fde, err := t.FDE(address); err == nil {
+			return Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
+		}
+	}
+	return Bounds{}
+}
