@@ -81,7 +81,10 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 			if row := s.object.betweenCalls(ctx, at, fde, found); row != nil {
 				return row, nil
 			}
-			dialect := at.completeByCode(found, s.object.dialects.ofCIE(fde.CIE))
+			dialect := s.object.dialects.ofCIE(fde.CIE)
+			if t.Section == ".eh_frame" {
+				dialect = at.completeByCode(found, dialect)
+			}
 			s.object.machine.countPushed(found)
 			s.object.machine.countPushedBefore(fde, found)
 			return &Row{Rules: found, By: ByCFI, Dialect: dialect, IsEntered: isEntered}, nil

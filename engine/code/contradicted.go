@@ -51,6 +51,8 @@ func (s checkedFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 // completeByCode puts into a row of call frame information the rules of registers that it
 // leaves out and the code changes: LLVM 23 writes none for EXEC, and of others those alone
 // that a function itself is known to change. It answers in which dialect the row is then.
+// Compilers that write whole rules for accelerators have them in .debug_frame, LLVM 23 in
+// .eh_frame.
 func (at *Lookup) completeByCode(row *cfi.Row, dialect *locexpr.Dialect) *locexpr.Dialect {
 	if at.code == nil {
 		return dialect

@@ -303,7 +303,7 @@ type frames struct {
 	full    []span   // code that has rows with a CFA, sorted
 	empty   []uint64 // where code begins of which there are no such rows
 	dialect string   // of the expressions
-	tables  []*cfi.Table
+	tables  []frameTable
 }
 
 // operations is the dialect of the expressions.
@@ -335,7 +335,7 @@ func (o *codeObject) readFrames() frames {
 			o.problem("%v", err)
 			continue
 		}
-		f.tables = append(f.tables, t)
+		f.tables = append(f.tables, frameTable{t, s.Name == ".eh_frame"})
 		for e, err := range t.Entries() {
 			switch {
 			case err != nil:

@@ -32,13 +32,20 @@ const (
 // maxCheckedRules is how many rules the rows of an FDE have that is held against the code.
 const maxCheckedRules = 1 << 18
 
+// A frameTable is a section of call frame information.
+type frameTable struct {
+	*cfi.Table
+	isEH bool // .eh_frame
+}
+
 // A frameCheck is the call frame information of an object.
 type frameCheck struct {
-	tables  []*cfi.Table
+	tables  []frameTable
 	dialect *locexpr.Dialect
 	// The FDE that was asked about last, and its rows.
 	start, end uint64
 	rows       []cfi.Row
+	isEH       bool // it is in .eh_frame, which LLVM writes from version 23 on
 }
 
 // row is the row at an address; nil where there is none with a CFA.
@@ -58,7 +65,7 @@ func (c *frameCheck) row(pc uint64) *cfi.Row {
 
 // load takes the rows of the first FDE at an address that has any.
 func (c *frameCheck) load(pc uint64) {
-	c.start, c.end, c.rows = pc, pc+1, nil
+	c.start, c.end, c.rows, c.isEH = pc, pc+1, nil, false
 	for _, t := range c.tables {
 		fde, err := t.FDE(pc)
 		if err != nil {
@@ -73,7 +80,7 @@ func (c *frameCheck) load(pc uint64) {
 			return isWhole
 		})
 		if err == nil && len(rows) > 0 && rows[0].CFA.Kind != cfi.NoCFA {
-			c.start, c.end = fde.Start, fde.End
+			c.start, c.end, c.isEH = fde.Start, fde.End, t.isEH
 			if isWhole {
 				c.rows = rows
 			}
@@ -94,8 +101,11 @@ func (x *viewer) contradiction(c *frameCheck, pc uint64, s *codeState, v *view) 
 		return "" // a kernel
 	}
 	k := comparison{viewer: x, check: c, row: row, state: s, view: v}
-	if reason := k.cfa(); reason != "" {
+	if reason := k.cfa(); reason != "" && (reason == wrongUnit || c.isEH) {
 		return reason
+	}
+	if !c.isEH {
+		return "" // it may be inexact in epilogues, but no compiler is known that has it wrong elsewhere
 	}
 	exec := exec32
 	if x.lanes == wave64 {
