@@ -43,7 +43,7 @@ func anyPC(req any) any {
 	}
 	same := sdk.FrameRulesRequest{Object: rules.Object, Functions: slices.Clone(rules.Functions)}
 	for i := range same.Functions {
-		if f := &same.Functions[i]; f.Bounded && !f.Exits {
+		if f := &same.Functions[i]; f.Bounded && !f.Exits && len(f.Parts) == 0 {
 			f.PC, f.Exact = f.Start, false
 		}
 	}
