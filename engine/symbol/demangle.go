@@ -97,8 +97,14 @@ func (s *nameStyle) demangleOnce(name string) string {
 	if strings.HasPrefix(name, "_R") {
 		return demangleRust(name, s.cpp)
 	}
-	readable, err := demangle.ToString(name, s.cpp, demangle.MaxLength(maxDemangled))
-	if err != nil || len(readable) >= 1<<maxDemangled {
+	readable, ok := demangleLegacyRust(name, s.cpp)
+	if !ok {
+		readable, ok = s.demangleCpp(name)
+	}
+	if !ok {
+		return name
+	}
+	if len(readable) >= 1<<maxDemangled {
 		return name
 	}
 	if s.cpp == demangle.LLVMStyle {
@@ -110,4 +116,29 @@ func (s *nameStyle) demangleOnce(name string) string {
 		}
 	}
 	return readable
+}
+
+// maxSuffixes bounds the places at which a suffix is looked for.
+const maxSuffixes = 8
+
+// demangleCpp demangles a name of C++. LLVM reads suffixes behind names of any kind
+// (docs/upstream.md), such as that of a static variable of a function.
+func (s *nameStyle) demangleCpp(name string) (string, bool) {
+	readable, err := demangle.ToString(name, s.cpp, demangle.NoRust, demangle.MaxLength(maxDemangled))
+	if err == nil || s.cpp != demangle.LLVMStyle {
+		return readable, err == nil
+	}
+	end := 0
+	for range maxSuffixes {
+		dot := strings.IndexByte(name[end:], '.')
+		if dot < 0 {
+			break
+		}
+		end += dot
+		if readable, err := demangle.ToString(name[:end], s.cpp, demangle.NoRust, demangle.MaxLength(maxDemangled)); err == nil {
+			return readable + " (" + name[end:] + ")", true
+		}
+		end++
+	}
+	return "", false
 }

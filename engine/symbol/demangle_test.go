@@ -19,8 +19,15 @@ func TestDemangleGivesTheNamesOfLLVMsTools(t *testing.T) {
 		{"_Z3fooi.part.0.cold", "foo(int) (.part.0.cold)"},
 		{"_Z3fooi.constprop.0.isra.0", "foo(int) (.constprop.0.isra.0)"},
 		{"_Z3fooPFvvE.cold", "foo(void (*)()) (.cold)"},
+		{"_ZZ4mainE5count.1", "main::count (.1)"},
+		{"_ZZN1a1fEvE1x.0.llvm.5", "a::f()::x (.0.llvm.5)"},
+		{"_Z5fa.bcv.L5", "fa.bc() (.L5)"},
 		{"_ZTV3foo", "vtable for foo"},
 		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
+		{"_ZN3std3sys9backtrace28__rust_begin_short_backtrace17h0123456789abcdefE", "std::sys::backtrace::__rust_begin_short_backtrace"},
+		{"_ZN5alloc5slice29_$LT$impl$u20$$u5b$T$u5d$$GT$7sort_by28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE.llvm.123", "alloc::slice::<impl [T]>::sort_by::{{closure}} (.llvm.123)"},
+		{"_ZN47_$LT$a..b$u20$as$u20$c..D$GT$2_e17h0123456789abcdefE", "_ZN47_$LT$a..b$u20$as$u20$c..D$GT$2_e17h0123456789abcdefE"}, // a length that is none
+		{"_ZN29_$LT$a..b$u20$as$u20$c..D$GT$2_e17h0123456789abcdefE", "<a::b as c::D>::_e"},
 		{"_RNvCs1234_7mycrate3foo", "mycrate::foo"},
 		{"_RNvCs1234_7mycrate3foo.llvm.123", "mycrate::foo (.llvm.123)"},
 		// Not mangled.

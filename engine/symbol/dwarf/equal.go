@@ -64,7 +64,7 @@ func (r *Reader) equals(address uint64) (list []sharing, err error) {
 	if list, err = r.sharingAt(address); err != nil || len(list) == 0 {
 		return nil, err
 	}
-	if list, err = r.appendGone(list); err != nil || len(list) < 2 {
+	if list, err = r.appendGone(list); err != nil || len(list) < 2 || !haveSequences(list) {
 		return nil, err
 	}
 	if list, err = r.withOtherNames(list); err != nil {
@@ -77,6 +77,24 @@ func (r *Reader) equals(address uint64) (list []sharing, err error) {
 		}
 	}
 	return list, nil
+}
+
+// haveSequences reports whether line tables have several sequences from where functions
+// begin. One sequence is of one piece of code that has several names, as assemblers
+// describe memcpy and memmove of the C library.
+func haveSequences(list []sharing) bool {
+	seen := map[*body]bool{}
+	sequences := 0
+	for _, p := range list {
+		if seen[p.lines] {
+			continue
+		}
+		seen[p.lines] = true
+		if t, err := p.lines.lineTable(); err == nil && t != nil {
+			sequences += len(t.sequencesFrom(list[0].f.entry))
+		}
+	}
+	return sequences > 1
 }
 
 // sharingAt are the functions whose entries have an address, and begin at the same one.

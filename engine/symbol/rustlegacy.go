@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbol
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ianlancetaylor/demangle"
+)
+
+// legacyHash is the last part of a name of Rust's legacy mangling, which reads as a name
+// of C++ otherwise.
+var legacyHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
+
+// legacyEscapes are the escapes of Rust's legacy mangling, by the text between dollar signs.
+var legacyEscapes = map[string]string{
+	"SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
+}
+
+// demangleLegacyRust demangles a name of Rust's legacy mangling, without its hash. The
+// library reads the name as one of C++: as one of Rust it loses the first underscore of
+// identifiers that begin with one, and what is appended to clones (docs/upstream.md).
+func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
+	if !strings.HasPrefix(name, "_ZN") || !strings.Contains(name, "17h") {
+		return "", false
+	}
+	suffix := ""
+	if i := strings.Index(name, "E."); i >= 0 { // of a clone
+		if style == demangle.LLVMStyle {
+			suffix = " (" + name[i+1:] + ")"
+		}
+		name = name[:i+1]
+	}
+	text, err := demangle.ToString(name, style, demangle.NoRust, demangle.MaxLength(maxDemangled))
+	if err != nil {
+		return "", false
+	}
+	hash := legacyHash.FindStringIndex(text)
+	if hash == nil {
+		return "", false
+	}
+	parts := strings.Split(text[:hash[0]], "::")
+	for i, part := range parts {
+		parts[i] = unescapeLegacy(part)
+	}
+	return strings.Join(parts, "::") + suffix, true
+}
+
+// unescapeLegacy replaces the escapes in an identifier. One that begins with an escape
+// has an underscore before it.
+func unescapeLegacy(part string) string {
+	if strings.HasPrefix(part, "_$") {
+		part = part[1:]
+	}
+	if !strings.ContainsAny(part, "$.") {
+		return part
+	}
+	var b strings.Builder
+	for part != "" {
+		if rest, ok := strings.CutPrefix(part, ".."); ok {
+			b.WriteString("::")
+			part = rest
+			continue
+		}
+		if part[0] == '$' {
+			if escape, rest, ok := strings.Cut(part[1:], "$"); ok {
+				if text, ok := legacyEscape(escape); ok {
+					b.WriteString(text)
+					part = rest
+					continue
+				}
+			}
+		}
+		b.WriteByte(part[0])
+		part = part[1:]
+	}
+	return b.String()
+}
+
+// legacyEscape returns the character that an escape stands for: $LT$, or $u7b$ by its
+// number.
+func legacyEscape(name string) (string, bool) {
+	if text, ok := legacyEscapes[name]; ok {
+		return text, true
+	}
+	digits, ok := strings.CutPrefix(name, "u")
+	if !ok {
+		return "", false
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || n < ' ' || n == 0x7f || n > utf8.MaxRune || !utf8.ValidRune(rune(n)) {
+		return "", false
+	}
+	return string(rune(n)), true
+}
