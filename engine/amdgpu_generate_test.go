@@ -137,8 +137,10 @@ func (g *generator) step() {
 		g.rule(0x10, v, regx(v), regx(g.accumulator()), selected)
 	case 14: // in memory, all lanes
 		g.escape([]byte{5}, uleb(v), uleb(g.random.Uint64N(64)*g.lanes))
-	case 15: // in another one
-		g.escape([]byte{9}, uleb(v), uleb(g.vector()))
+	case 15: // in another one, of a higher number: rules that lead to themselves are ill-formed
+		if other := g.vector(); other > v {
+			g.escape([]byte{9}, uleb(v), uleb(other))
+		}
 	case 16: // a mask of lanes in scalars
 		if g.lanes == 32 {
 			g.escape([]byte{9}, uleb(1), uleb(g.scalar()))

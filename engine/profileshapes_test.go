@@ -485,7 +485,12 @@ func TestFilesThatPerfSwitchedAreOneRecording(t *testing.T) {
 	}
 	unknown = 0
 	p := profiled(t, path)
-	if count(p); len(p.Samples) != apart || unknown > 0 || len(p.Problems) > 0 {
+	if count(p); len(p.Samples) != apart || unknown > 0 || len(withoutUnchecked(p.Problems)) > 0 {
 		t.Errorf("together %d samples, %d of them in nothing that is known, problems %q", len(p.Samples), unknown, p.Problems)
 	}
+}
+
+// withoutUnchecked leaves out the problem that build IDs are not in a recording.
+func withoutUnchecked(problems []string) []string {
+	return slices.DeleteFunc(slices.Clone(problems), func(p string) bool { return strings.Contains(p, "the build ID could not be checked") })
 }

@@ -317,7 +317,7 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 				t.Fatalf("llvm-symbolizer gives %d answers, expected %d", len(answers), len(addresses))
 			}
 			r := stackJSON(t, "--in-process", wavesEverywhere(t, path, addresses))
-			if m := r.Modules[0]; m.Arch != "amdgpu" || m.Problem != "" || len(r.Target.Problems) > 0 {
+			if m := r.Modules[0]; m.Arch != "amdgpu" || m.Problem != "" && !strings.HasPrefix(m.Problem, "call frame information is overridden: ") || len(r.Target.Problems) > 0 {
 				t.Errorf("module %+v; problems %q", m, r.Target.Problems)
 			}
 			for i, a := range addresses {

@@ -55,6 +55,7 @@ var floors = []string{
 	"engine/symbolstore",    // symbol files of other machines
 	"engine/symbol/resolve", // joins its neighbours below into one source
 	"engine/symbol",
+	"engine/symbol/dname",   // how names of D read
 	"engine/target/process", // copies a process as its neighbour below reads cores
 	"engine/target",
 	"engine/unpack",          // what its files come packed in

@@ -162,6 +162,9 @@ func (w *written) compareNames(t *testing.T, most int) (asked int) {
 		if d == "" {
 			continue
 		}
+		if d == "another line" && strings.HasSuffix(w.file.Object.Name(), "-folded") {
+			d = "(another line of code that is of several functions)" // records have the last one's
+		}
 		if differences[d]++; d[0] != '(' && differences[d] <= 3 {
 			t.Errorf("%s: %#x: %s:\n got %s\nwant %s", w.file.Object.Name(), address, d, frameText(got), frameText(want))
 		}
