@@ -57,6 +57,27 @@ func newFlow(pieces *codeflow.Pieces, isInitial bool) *flow {
 	return f
 }
 
+// linksOf returns the registers below 19, a bit each, that code returns by, or moves to the
+// link register. In other code such a register has the return address for a moment: Go's
+// has it in x3 where it asks for a larger stack.
+func linksOf(code []byte) (registers uint32) {
+	for at := range uint64(len(code) / instructionSize) {
+		w, r := word(code, at), uint32(0)
+		switch {
+		case w&0xffe0ffff == 0xaa0003fe: // mov x30, xR
+			r = w >> 16 & 31
+		case w&0xfffffc1f == 0xd65f0000: // ret xR
+			r = w >> 5 & 31
+		default:
+			continue
+		}
+		if r < 19 {
+			registers |= 1 << r
+		}
+	}
+	return registers
+}
+
 // effect is what an instruction does.
 func (f *flow) effect(at uint64) *effect {
 	e := &f.effects[at]
@@ -84,7 +105,9 @@ func (f *flow) target(at uint64, e *effect) (target uint64, ok bool) {
 // run follows a function from its first instruction: what jumps reach, what lies behind
 // calls, where tables lead, and last what the unwinder reaches.
 func (f *flow) run() error {
-	if err := f.Follow(&arrival{From: codeflow.None, State: entryState()}); err != nil {
+	entry := entryState()
+	entry.links = linksOf(f.code)
+	if err := f.Follow(&arrival{From: codeflow.None, State: entry}); err != nil {
 		return err
 	}
 	if err := f.Resume(f); err != nil {

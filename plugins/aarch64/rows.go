@@ -106,7 +106,7 @@ func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 		if rule, ok := s.saved(want); ok {
 			return rule, want == signed, true
 		}
-		if r, ok := s.holder(want); ok {
+		if r, ok := s.holder(want, atCall); ok {
 			return cfi.Rule{Kind: cfi.Register, Register: uint64(r)}, want == signed, true
 		}
 	}
@@ -115,10 +115,10 @@ func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 
 // holder is a register other than the link register that holds a value, one that calls
 // preserve before others. LLVM keeps the return address in one of the others where it calls
-// code that it outlined, which leaves it alone.
-func (s *state) holder(want value) (register uint8, ok bool) {
+// code that it outlined, which leaves it alone, and returns by it.
+func (s *state) holder(want value, atCall bool) (register uint8, ok bool) {
 	for n := range uint8(gprX29) {
-		if r := (n + 19) % gprX29; s.gpr[r] == want {
+		if r := (n + 19) % gprX29; s.gpr[r] == want && (!atCall || r >= 19 || s.links>>r&1 != 0) {
 			return r, true
 		}
 	}

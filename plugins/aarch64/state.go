@@ -79,6 +79,7 @@ type state struct {
 	vectors [8]value // the lower halves of v8 to v15
 	slots   []slot   // by base and place; never changed, only replaced
 	isFull  bool     // there were more slots: what none has is not known
+	links   uint32   // registers below 19 that the function returns by, see linksOf
 }
 
 // entryState is the state in which every register has its own value.
