@@ -105,6 +105,15 @@ func (g *generator) entryExec() []byte {
 
 func (g *generator) offset() uint64 { return g.random.Uint64N(64) * g.lanes * 4 }
 
+// in has a register in one of a higher number: rules that lead to themselves are ill-formed.
+func (g *generator) in(register, other uint64) {
+	if other > register {
+		g.escape([]byte{9}, uleb(register), uleb(other))
+	} else {
+		g.escape([]byte{8}, uleb(register))
+	}
+}
+
 // step is a random change of the rules.
 func (g *generator) step() {
 	lane := g.random.Uint64N(g.lanes)
@@ -124,7 +133,7 @@ func (g *generator) step() {
 	case 4, 5: // a scalar in a lane
 		g.rule(0x10, s, regx(v), g.llvm(5, 4*lane))
 	case 6: // a scalar in another
-		g.escape([]byte{9}, uleb(s), uleb(g.scalar()))
+		g.in(s, g.scalar())
 	case 7: // a scalar in memory
 		g.escape([]byte{5}, uleb(s), uleb(g.random.Uint64N(1<<12)))
 	case 8: // what is lost
@@ -137,10 +146,8 @@ func (g *generator) step() {
 		g.rule(0x10, v, regx(v), regx(g.accumulator()), selected)
 	case 14: // in memory, all lanes
 		g.escape([]byte{5}, uleb(v), uleb(g.random.Uint64N(64)*g.lanes))
-	case 15: // in another one, of a higher number: rules that lead to themselves are ill-formed
-		if other := g.vector(); other > v {
-			g.escape([]byte{9}, uleb(v), uleb(other))
-		}
+	case 15: // in another one
+		g.in(v, g.vector())
 	case 16: // a mask of lanes in scalars
 		if g.lanes == 32 {
 			g.escape([]byte{9}, uleb(1), uleb(g.scalar()))
@@ -156,7 +163,7 @@ func (g *generator) step() {
 			g.rule(0x10, s, regx(v), []byte{0x10}, uleb(32*lane), g.llvm(6))
 			return
 		}
-		g.escape([]byte{9}, uleb(65), uleb(g.scalar()))
+		g.in(65, g.scalar())
 	}
 }
 
