@@ -38,9 +38,12 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 	for _, c := range []struct {
 		arguments []string
 		found     []FoundBy // of spin, inner, outer, main
+		problem   string
 	}{
-		{[]string{"dump", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}},
-		{[]string{"map"}, []FoundBy{ByContext, ByCFI, ByFramePointer, ByFramePointer}},
+		{[]string{"dump", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, ""},
+		{[]string{"map"}, []FoundBy{ByContext, ByCFI, ByFramePointer, ByFramePointer}, ""},
+		{[]string{"over", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, ""},
+		{[]string{"clock", t.TempDir()}, []FoundBy{ByContext, ByCFI, ByRules, ByRules}, "its times are by a clock of the processor"},
 	} {
 		t.Run(c.arguments[0], func(t *testing.T) {
 			e := newX86Engine(t, Options{})
@@ -78,6 +81,9 @@ func TestProfileOfCodeThatARuntimeMade(t *testing.T) {
 				} else {
 					t.Errorf("%s by %s", strings.Join(names, " < "), found)
 				}
+			}
+			if is := strings.Contains(strings.Join(p.Problems, "\n"), "its times are"); is != (c.problem != "") || !strings.Contains(strings.Join(p.Problems, "\n"), c.problem) {
+				t.Errorf("problems %q, expected %q", p.Problems, c.problem)
 			}
 			if spinning < 20 {
 				t.Errorf("%d samples, expected 20 at least", spinning)

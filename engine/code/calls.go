@@ -110,6 +110,9 @@ func Continuation(ctx context.Context, find func(address uint64) *Segment, pc ui
 	if s == nil || s.Start != pc || s.Module.Code.made == nil {
 		return nil
 	}
+	if f, ok := s.Module.Code.made.Functions.Function(s.Address); ok && f.Start != s.Address {
+		return nil // other code ends here that was made over a part of the function
+	}
 	before := find(pc - 1)
 	if before == nil || before.Module.Code.machine == nil {
 		return s

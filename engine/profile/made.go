@@ -4,6 +4,7 @@ package profile
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/code"
@@ -40,8 +41,17 @@ func (r *recording) perfMap(pid int) *perfdata.PerfMap {
 // through.
 type jitDump struct {
 	file *perfdata.JITDump
-	mu   sync.Mutex
-	made map[*perfdata.JITFunction]*code.Segment
+	// isTimed says that its times are of the clock of the recording.
+	isTimed bool
+	mu      sync.Mutex
+	made    map[*perfdata.JITFunction]*code.Module
+	parts   map[madePart]*code.Segment
+}
+
+// A madePart is what there is of a function at a time: newer ones may lie over the rest.
+type madePart struct {
+	function   *perfdata.JITFunction
+	start, end uint64
 }
 
 func (d *jitDump) close() {
@@ -74,31 +84,68 @@ func (r *recording) dump(root, name string) *jitDump {
 	for _, p := range j.Problems() {
 		r.problem("%s", p)
 	}
-	d := &jitDump{file: j, made: map[*perfdata.JITFunction]*code.Segment{}}
+	d := &jitDump{
+		file: j, isTimed: !j.HasArchTimestamps && clockOf(r.file) == jitClock,
+		made: map[*perfdata.JITFunction]*code.Module{}, parts: map[madePart]*code.Segment{},
+	}
 	r.dumps[key] = d
 	return d
+}
+
+// jitClock is the clock of dumps (tools/perf/Documentation/jitdump-specification.txt).
+const jitClock = "CLOCK_MONOTONIC"
+
+// find finds the code that was at an address at a time. Where the times of the dump cannot be
+// compared, and nothing was there by them, it is what was there at last, as in a perf map.
+func (d *jitDump) find(r *recording, time, address uint64) (p madePart) {
+	p.function, p.start, p.end = d.file.Find(time, address)
+	if p.function != nil || d.isTimed {
+		return p
+	}
+	if p.function, p.start, p.end = d.file.Find(math.MaxUint64, address); p.function != nil {
+		r.problem("%s: its times are by %s, those of %s by %s: where code took the place of other code, the last is named; record with `perf record -k mono`",
+			d.file.Path(), d.clock(), r.file.Path(), clockOf(r.file))
+	}
+	return p
+}
+
+// clock is the clock of the dump.
+func (d *jitDump) clock() string {
+	if d.file.HasArchTimestamps {
+		return "a clock of the processor"
+	}
+	return jitClock
 }
 
 // segment is the code that was at an address at a time; nil where there was none.
 // It is a module by itself: what follows at the address is another one.
 func (d *jitDump) segment(r *recording, time, address uint64) *code.Segment {
-	f := d.file.Find(time, address)
-	if f == nil {
+	p := d.find(r, time, address)
+	if p.function == nil {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.made[f]; s != nil {
+	if s := d.parts[p]; s != nil {
 		return s
 	}
-	made := &madeFunction{f}
-	mod := r.process.AddModule(&target.Module{
-		Path: f.Name, Arch: r.arch,
-		Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
-	}, &code.Made{Functions: made, Read: made.read})
-	s := &code.Segment{Start: f.Address, End: f.Address + f.Size, Module: mod, Address: f.Address}
-	d.made[f] = s
+	s := &code.Segment{Start: p.start, End: p.end, Module: d.module(r, p.function), Address: p.start}
+	d.parts[p] = s
 	return s
+}
+
+// module is the module of a function.
+func (d *jitDump) module(r *recording, f *perfdata.JITFunction) *code.Module {
+	mod := d.made[f]
+	if mod == nil {
+		made := &madeFunction{f}
+		mod = r.process.AddModule(&target.Module{
+			Path: f.Name, Arch: r.arch,
+			Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
+		}, &code.Made{Functions: made, Read: made.read})
+		d.made[f] = mod
+	}
+	return mod
 }
 
 // A madeFunction is a function of a dump as a source of names and of functions.

@@ -40,7 +40,7 @@ func TestPerfMap(t *testing.T) {
 	}{
 		{0xfff, "", 0}, {0x1000, "first", 0x1000}, {0x107f, "first", 0x1000}, {0x1080, "", 0},
 		{0x2000, "second with spaces", 0x2000}, {0x207f, "second with spaces", 0x2000}, {0x2080, "LazyCompile:~newer", 0x2080},
-		{0x2090, "second with spaces", 0x2090}, {0x20ff, "second with spaces", 0x2090}, {0x2100, "", 0}, {0x3000, "", 0}, {0x5000, "", 0},
+		{0x2090, "second with spaces", 0x2000}, {0x20ff, "second with spaces", 0x2000}, {0x2100, "", 0}, {0x3000, "", 0}, {0x5000, "", 0},
 	} {
 		name, start, _, ok := p.Find(c.address)
 		if name != c.name || ok != (c.name != "") || start != c.start {
@@ -154,11 +154,89 @@ func TestJITDump(t *testing.T) {
 			{39, 0x3000, ""}, {40, 0x3000, "first"}, {50, 0x2003, "second"}, {50, 0x2004, ""}, {50, 0, ""},
 		} {
 			got := ""
-			if f := j.Find(c.time, c.address); f != nil {
+			if f, _, _ := j.Find(c.time, c.address); f != nil {
 				got = f.Name
 			}
 			if got != c.name {
 				t.Errorf("%#x at %d is %q, expected %q", c.address, c.time, got, c.name)
+			}
+		}
+	}
+}
+
+// Code whose size is more than its record has ends where the record does; where the file is cut
+// the record says how large the code is.
+func TestJITFunctionEndsWhereItsCodeDoes(t *testing.T) {
+	w := newJIT(false)
+	w.put(jitCodeLoad, 1, uint32(1), uint32(1), uint64(0x1000), uint64(0x1000), uint64(400), uint64(1), []byte("beyond\x00abcd"))
+	w.put(jitCodeLoad, 2, uint32(1), uint32(1), uint64(0x2000), uint64(0x2000), uint64(400), uint64(2), []byte("without code\x00"))
+	w.load(3, 0x3000, 3, "cut", []byte("abcdefgh"))
+	for _, c := range []struct {
+		missing, code, problems int
+		size                    uint64 // of the last function
+	}{{0, 8, 1, 8}, {3, 5, 2, 8}, {8, 0, 2, 8}, {9, 0, 2, 400}} {
+		data := w.out.Bytes()
+		j := openJIT(t, data[:len(data)-c.missing])
+		mustHaveProblem(t, j.Problems(), "offset 0x28", "beyond its record", "after 4")
+		if len(j.Problems()) != c.problems {
+			t.Errorf("%d bytes are missing: %q", c.missing, j.Problems())
+		}
+		if f := &j.Functions[0]; f.Size != 4 || string(f.Code) != "abcd" {
+			t.Errorf("function %+v", f)
+		}
+		if f := &j.Functions[1]; f.Size != 400 || f.Code != nil {
+			t.Errorf("function %+v", f)
+		}
+		if f := &j.Functions[len(j.Functions)-1]; f.Size != c.size || len(f.Code) != c.code {
+			t.Errorf("%d bytes are missing: function %+v", c.missing, f)
+		}
+	}
+}
+
+// Each address is at each time of the function that was made last by then, and a map of the same
+// functions says the same of the last time.
+func TestJITDumpIsThatOfEachAddressAndTime(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 50 {
+		w := newJIT(false)
+		var text bytes.Buffer
+		owner, starts := [12][300]string{}, map[string]uint64{"": 0}
+		for i := range 60 {
+			start, time, name := random.IntN(250), uint64(1+i/6), fmt.Sprintf("f%d", i)
+			code := make([]byte, random.IntN(50))
+			w.load(time, uint64(start), uint64(i), name, code)
+			fmt.Fprintf(&text, "%x %x %s\n", start, len(code), name)
+			starts[name] = uint64(start)
+			for at := time; at < 12; at++ {
+				for a := range code {
+					owner[at][start+a] = name
+				}
+			}
+		}
+		j, p := openJIT(t, w.out.Bytes()), openMap(t, text.String())
+		for time := range uint64(12) {
+			for a, want := range owner[time] {
+				got := ""
+				f, start, end := j.Find(time, uint64(a))
+				if f != nil {
+					got = f.Name
+				}
+				if got != want {
+					t.Fatalf("%#x at %d is %q, expected %q in\n%s", a, time, got, want, &text)
+				}
+				for b := start; b < end; b++ {
+					if owner[time][b] != want {
+						t.Fatalf("%#x to %#x at %d are said to be %q, and %#x is %q in\n%s", start, end, time, want, b, owner[time][b], &text)
+					}
+				}
+				if f != nil && (start > 0 && start > f.Address && owner[time][start-1] == want || end < f.Address+f.Size && owner[time][end] == want) {
+					t.Fatalf("%#x to %#x at %d are not all around %#x in\n%s", start, end, time, a, &text)
+				}
+			}
+		}
+		for a, want := range owner[11] {
+			if got, start, _, _ := p.Find(uint64(a)); got != want || start != starts[want] {
+				t.Fatalf("%#x is %q from %#x in the map, expected %q from %#x", a, got, start, want, starts[want])
 			}
 		}
 	}
@@ -196,7 +274,7 @@ func TestDamagedJITDump(t *testing.T) {
 	for _, word := range []string{"last address", "beyond its record", "does not end", "lines in", "unwind information", "not loaded"} {
 		mustHaveProblem(t, j.Problems(), "offset", word)
 	}
-	if len(j.Functions) != 1 {
+	if len(j.Functions) != 2 { // beyond and good
 		t.Errorf("functions %+v", j.Functions)
 	}
 	if _, err := OpenJITDump(writeFile(t, []byte("JITD"))); !errors.Is(err, ErrNotJITDump) {

@@ -41,7 +41,7 @@ type JITDump struct {
 }
 
 // A JITFunction is code that a runtime made, from Time on, until something else
-// is at its address.
+// is at its address. It ends where its code in the file does.
 type JITFunction struct {
 	Time    uint64
 	PID     int
@@ -50,7 +50,7 @@ type JITFunction struct {
 	Size    uint64
 	Index   uint64 // the runtime's number
 	Name    string
-	Code    []byte // nil where the file has none
+	Code    []byte // nil where the file has none; shorter than Size where the file is cut
 	// Lines are the positions of its addresses, as the file has them.
 	Lines []JITLine
 	// EHFrameHdr and EHFrame are its unwind information. Mapped is how many bytes
@@ -105,6 +105,9 @@ func OpenJITDump(path string) (*JITDump, error) {
 // Close unmaps the file.
 func (j *JITDump) Close() error { return j.mapping.Close() }
 
+// Path is the path of the file.
+func (j *JITDump) Path() string { return j.mapping.Path() }
+
 // Problems are what of the file could not be read, each a sentence.
 func (j *JITDump) Problems() []string {
 	path := "jitdump"
@@ -114,23 +117,46 @@ func (j *JITDump) Problems() []string {
 	return j.problems.all(path)
 }
 
-// Find returns the function that was at an address at a time: the newest that
-// holds it and is not newer than that; nil where there is none, or where so many
-// overlap that the newest is not found in reasonable time.
-func (j *JITDump) Find(time, address uint64) *JITFunction {
-	var best *JITFunction
-	i := sort.Search(len(j.starts), func(i int) bool { return j.Functions[j.starts[i]].Address > address })
-	steps := 0
-	for i--; i >= 0 && j.longest[i] > address; i-- {
-		if steps++; steps > maxJITOverlap {
-			return nil
+// Find returns the function that was at an address at a time, the newest that holds it and is
+// not newer than that, and the addresses around it where no newer function was by then. It is
+// nil where there is none, or where so many overlap that it is not found in reasonable time.
+func (j *JITDump) Find(time, address uint64) (best *JITFunction, start, end uint64) {
+	next := sort.Search(len(j.starts), func(i int) bool { return j.Functions[j.starts[i]].Address > address })
+	newest := -1
+	for i := next - 1; i >= 0 && j.longest[i] > address; i-- {
+		if next-i > maxJITOverlap {
+			return nil, 0, 0
 		}
-		f := &j.Functions[j.starts[i]]
-		if address-f.Address < f.Size && f.Time <= time && (best == nil || f.Time >= best.Time) {
-			best = f
+		if f := &j.Functions[j.starts[i]]; address-f.Address < f.Size && f.Time <= time && (newest < 0 || j.isNewer(j.starts[i], newest)) {
+			newest = j.starts[i]
 		}
 	}
-	return best
+	if newest < 0 {
+		return nil, 0, 0
+	}
+	best = &j.Functions[newest]
+	start, end = best.Address, best.Address+best.Size
+	hides := func(i int) bool { return j.Functions[i].Time <= time && j.isNewer(i, newest) }
+	for i := next - 1; i >= 0 && j.longest[i] > start; i-- {
+		if next-i > maxJITOverlap {
+			return best, address, address + 1
+		}
+		if f := &j.Functions[j.starts[i]]; hides(j.starts[i]) {
+			start = max(start, f.Address+f.Size)
+		}
+	}
+	for i := next; i < len(j.starts) && j.Functions[j.starts[i]].Address < end; i++ {
+		if f := &j.Functions[j.starts[i]]; hides(j.starts[i]) || i-next > maxJITOverlap {
+			end = f.Address
+		}
+	}
+	return best, start, end
+}
+
+// isNewer says whether of two functions, by their indexes, the first was made later: of two at
+// one time the one that is later in the file.
+func (j *JITDump) isNewer(a, b int) bool {
+	return cmp.Or(cmp.Compare(j.Functions[a].Time, j.Functions[b].Time), cmp.Compare(a, b)) > 0
 }
 
 func (j *JITDump) read(data []byte) error {
@@ -179,6 +205,12 @@ func (j *JITDump) records(data []byte, at uint64) {
 		}
 		if size > uint64(len(rest)) {
 			j.problems.add("offset %#x: the file ends %d bytes into a record of %d bytes", at, len(rest), size)
+			if id != jitCodeLoad {
+				return
+			}
+			// Runtimes write through buffers, and what they run is named though its code is cut.
+			p.missing = size - uint64(len(rest))
+			_ = p.record(id, time, rest[16:])
 			return
 		}
 		if err := p.record(id, time, rest[16:size]); err != nil {
@@ -213,6 +245,8 @@ type jitParser struct {
 	lines  map[uint64][]JITLine
 	total  int
 	unwind JITFunction // its unwind information
+	// missing is how many bytes of its record are not in the file.
+	missing uint64
 }
 
 func (p *jitParser) record(id uint32, time uint64, body []byte) error {
@@ -265,14 +299,17 @@ func (p *jitParser) load(d *fields, time uint64) error {
 	}
 	f.Name = string(clip(d.b[:name], maxPath))
 	d.b = d.b[name+1:]
+	var beyond error
+	if room := uint64(len(d.b)) + p.missing; room > 0 && room < f.Size {
+		beyond = fmt.Errorf("function %q: its code of %d bytes goes beyond its record: it is taken to end after %d", f.Name, f.Size, room)
+		f.Size = room
+	}
 	if len(d.b) > 0 || f.Size == 0 {
-		if f.Code = d.bytes(f.Size); d.isShort {
-			return fmt.Errorf("function %q: its code of %d bytes goes beyond its record", f.Name, f.Size)
-		}
+		f.Code = d.bytes(min(f.Size, uint64(len(d.b))))
 	}
 	f.Lines = p.lines[start]
 	delete(p.lines, start)
-	return p.add(f)
+	return cmp.Or(p.add(f), beyond)
 }
 
 // move reads JIT_CODE_MOVE: a function is elsewhere from now on.

@@ -30,6 +30,7 @@ type PerfMap struct {
 
 type mapEntry struct {
 	start, end uint64
+	function   uint64 // its start, which another one may lie over
 	name       uint64 // offset in the file
 	size       uint32 // of the name
 }
@@ -85,7 +86,7 @@ func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool)
 		name = string(p.data[e.name : e.name+uint64(e.size)])
 		return nil
 	})
-	return name, e.start, e.end, err == nil
+	return name, e.function, e.end, err == nil
 }
 
 // NamesIn says whether a function lies between two addresses.
@@ -162,7 +163,7 @@ func parseMapLine(line []byte) (e mapEntry, err error) {
 	if len(name) == 0 || len(name) > 1<<20 {
 		return e, fmt.Errorf("a name of %d bytes", len(name))
 	}
-	return mapEntry{start, start + size, uint64(at), uint32(len(name))}, nil
+	return mapEntry{start, start + size, start, uint64(at), uint32(len(name))}, nil
 }
 
 // newest sorts entries by address and resolves overlaps: where several overlap,

@@ -1,7 +1,9 @@
 // A runtime that makes code and says so: main calls outer, outer calls inner, both
 // made at run time, and inner calls spin. `jit dump DIR` writes DIR/jit-PID.dump
 // (tools/perf/Documentation/jitdump-specification.txt), `jit map` writes
-// /tmp/perf-PID.map. Of the dump's code inner has no frame pointer.
+// /tmp/perf-PID.map. Of the dump's code inner has no frame pointer. With `jit over DIR`
+// the record of inner says that it is larger than it is, and outer is made where that ends.
+// With `jit clock DIR` the times of the dump are by a counter of the processor.
 //
 //	cc -O1 -g -o jit jit.c
 #include <fcntl.h>
@@ -34,13 +36,15 @@ static const uint8_t bare[] = { // sub $0x28,%rsp; call *%rdi; add $0x28,%rsp; r
 static const uint8_t outer[] = { // push %rbp; mov %rsp,%rbp; mov %rdi,%rax; mov %rsi,%rdi; call *%rax; pop %rbp; ret
 	0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
 
+static int ticks; // in a nanosecond
+
 static void load(int fd, uint64_t index, const char *name, const void *code, size_t size, void *at) {
 	struct {
 		uint32_t id, size;
 		uint64_t time;
 		uint32_t pid, tid;
 		uint64_t vma, address, code_size, index;
-	} r = {0, sizeof r + strlen(name) + 1 + size, now(CLOCK_MONOTONIC), getpid(), getpid(), (uintptr_t)at, (uintptr_t)at, size, index};
+	} r = {0, sizeof r + strlen(name) + 1 + size, ticks * now(CLOCK_MONOTONIC), getpid(), getpid(), (uintptr_t)at, (uintptr_t)at, size, index};
 	write(fd, &r, sizeof r);
 	write(fd, name, strlen(name) + 1);
 	write(fd, code, size);
@@ -49,12 +53,14 @@ static void load(int fd, uint64_t index, const char *name, const void *code, siz
 int main(int argc, char **argv) {
 	if (argc < 2)
 		return 2;
-	int dump = !strcmp(argv[1], "dump");
+	int dump = strcmp(argv[1], "map"), isOver = !strcmp(argv[1], "over");
+	ticks = strcmp(argv[1], "clock") ? 1 : 3;
 	uint8_t *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const uint8_t *inner = dump ? bare : framed;
 	size_t size = dump ? sizeof bare : sizeof framed;
-	memcpy(page + 64, outer, sizeof outer);
-	memcpy(page + 256, inner, size);
+	uint8_t *first = page + (isOver ? 256 : 64), *second = page + (isOver ? 64 : 256);
+	memcpy(first, outer, sizeof outer);
+	memcpy(second, inner, size);
 	mprotect(page, 4096, PROT_READ | PROT_EXEC);
 	char path[4096];
 	if (dump) {
@@ -63,18 +69,18 @@ int main(int argc, char **argv) {
 		struct {
 			uint32_t magic, version, size, machine, pad, pid;
 			uint64_t time, flags;
-		} h = {0x4A695444, 1, sizeof h, 62, 0, getpid(), now(CLOCK_MONOTONIC), 0};
+		} h = {0x4A695444, 1, sizeof h, 62, 0, getpid(), now(CLOCK_MONOTONIC), ticks > 1};
 		write(fd, &h, sizeof h);
 		mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-		load(fd, 1, "outer(made)", outer, sizeof outer, page + 64);
-		load(fd, 2, "inner(made)", inner, size, page + 256);
+		load(fd, 2, "inner(made)", second, isOver ? 256 : size, second);
+		load(fd, 1, "outer(made)", outer, sizeof outer, first);
 		close(fd);
 	} else {
 		snprintf(path, sizeof path, "/tmp/perf-%d.map", getpid());
 		FILE *f = fopen(path, "w");
-		fprintf(f, "%lx %zx outer(made)\n%lx %zx inner(made)\n", (long)(page + 64), sizeof outer, (long)(page + 256), size);
+		fprintf(f, "%lx %zx outer(made)\n%lx %zx inner(made)\n", (long)first, sizeof outer, (long)second, size);
 		fclose(f);
 	}
-	((void (*)(void *, void (*)(void)))(page + 64))(page + 256, spin);
+	((void (*)(void *, void (*)(void)))first)(second, spin);
 	return 0;
 }
