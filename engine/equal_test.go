@@ -27,7 +27,7 @@ var equalSources = map[string]string{
 #include <stdlib.h>
 #include <unistd.h>
 void (*volatile wait)(int);
-static void stop(int) { puts("there"); fflush(stdout); for (;;) pause(); }
+static void stop(int) { puts("there"); fflush(stdout); if (!getenv("SPIN")) for (;;) pause(); for (volatile int i = 0; i < 50000000; i++) ; }
 __attribute__((noinline)) static int own(int n) {
 	wait(n); return n * 5; }
 __attribute__((noinline)) static int other(int n) {
@@ -95,6 +95,7 @@ func TestOfEqualFunctionsTheOneThatWasCalledIsNamed(t *testing.T) {
 			oracle.Tools(t, strings.Fields(b.command)[0], b.linker)
 			command := append(strings.Fields(b.command), "-O1", "-fno-pic", "-no-pie", "-fno-optimize-sibling-calls", "-ffunction-sections", "-Wl,--icf=all", "-o", "program", sources[0], sources[1])
 			program := filepath.Join(oracle.Build{Sources: sources, Commands: [][]string{command}}.Make(t), "program")
+			t.Run("profile", func(t *testing.T) { checkEqualProfile(t, e, program) })
 			for i, want := range equalCalls {
 				if testing.Short() && i%2 == 0 {
 					continue
@@ -105,6 +106,52 @@ func TestOfEqualFunctionsTheOneThatWasCalledIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// checkEqualProfile records the program with each of its arguments, and holds the functions
+// that wait against equalCalls.
+func checkEqualProfile(t *testing.T, e *engine.Engine, program string) {
+	oracle.Tools(t, "perf")
+	data := filepath.Join(t.TempDir(), "perf.data")
+	cmd := exec.Command("perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf,4096", "-o", data, "--",
+		"sh", "-c", fmt.Sprintf("for i in $(seq 0 %d); do %s $i || :; done", len(equalCalls)-1, program))
+	cmd.Env = append(os.Environ(), "SPIN=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("perf record: %v\n%s", err, out)
+	}
+	p, err := e.Profile(context.Background(), data, engine.ProfileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []map[string]int // how often, by process
+	number := map[int]int{}
+	for _, s := range p.Samples {
+		frames := p.StackFrames(nil, s.Stack)
+		for i, f := range frames[:max(len(frames)-1, 0)] {
+			if symbols := p.Frames[f].Symbols; len(symbols) == 0 || !strings.HasPrefix(symbols[0].Name, "stop") {
+				continue
+			}
+			pid := p.Threads[s.Thread].PID
+			if _, isKnown := number[pid]; !isKnown {
+				number[pid] = len(got)
+				got = append(got, map[string]int{})
+			}
+			symbol := "?"
+			if symbols := p.Frames[frames[i+1]].Symbols; len(symbols) > 0 {
+				symbol = fmt.Sprintf("%s %s:%d", symbols[0].Name, filepath.Base(symbols[0].File), symbols[0].Line)
+			}
+			got[number[pid]][symbol]++
+			break
+		}
+	}
+	if len(got) != len(equalCalls) {
+		t.Fatalf("%d processes were sampled, expected %d: %v", len(got), len(equalCalls), got)
+	}
+	for i, want := range equalCalls {
+		if len(got[i]) != 1 || got[i][want] < 5 {
+			t.Errorf("%d: %v, expected %s", i, got[i], want)
+		}
 	}
 }
 

@@ -58,9 +58,11 @@ type profileBuilder struct {
 
 // framePlace is what a frame is named by.
 type framePlace struct {
-	module  *code.Module
-	lookup  uint64
-	isNamed bool // by itself
+	module     *code.Module
+	lookup     uint64
+	offset     uint64 // of its PC
+	isNamed    bool   // by itself
+	mayBeEqual bool   // its code may be that of several functions
 }
 
 // placement is a module at a place.
@@ -226,7 +228,7 @@ const recentBits = 11
 func (b *profileBuilder) addFrame(f *walk.Step, s *walkedSample, w *walkedBatch) uint32 {
 	index := uint32(len(b.out.Frames))
 	b.frames[*f] = index
-	place := framePlace{lookup: f.Named()}
+	place := framePlace{lookup: f.Named(), offset: f.Offset}
 	out := Frame{PC: f.PC, Exact: f.Exact, FoundBy: f.Found.FoundBy(), Module: -1, ModuleOffset: f.Offset, Dispatched: -1}
 	switch f.Kind {
 	case walk.ModuleCode:

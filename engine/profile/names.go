@@ -102,6 +102,7 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 						continue
 					}
 					frames[i].Symbols = p.names(b.recording)
+					p.mayBeEqual = p.isEqual(frames[i].Symbols)
 				}
 			}
 		})
@@ -117,6 +118,7 @@ func (b *profileBuilder) name(ctx context.Context, jobs int, kernel *kallsyms.Ta
 		}
 	}
 	b.nameNoted()
+	b.chooseEqual()
 }
 
 // nameMade names code of no module by what its runtime wrote.

@@ -157,8 +157,10 @@ type Profile struct {
 	// Stacks is a tree of frames: each entry is a frame with the stack of its
 	// caller. Samples of equal stacks share an entry. Stacks[0] is the stack
 	// without frames. A caller comes before those that it called.
-	Stacks  []Stack
-	Frames  []Frame // each once, by first appearance
+	Stacks []Stack
+	// Frames are each there once, by first appearance. Where code is that of several functions
+	// and callers call another one than the first, frames of that one follow all others.
+	Frames  []Frame
 	Modules []Module
 	// Kernels are the functions of accelerators that were dispatched, by first
 	// appearance.

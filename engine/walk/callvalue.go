@@ -102,7 +102,7 @@ func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
 		return dwarf.Entry{}, err
 	}
 	if !callee.IsZero() {
-		same, err := isSameFunction(callee, u.function)
+		same, err := dwarf.SameFunction(callee, u.function)
 		if err == nil && !same {
 			err = noCallValue("the call is one of another function, the %s", callee)
 		}
@@ -127,21 +127,6 @@ func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
 		return callee, noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
 	}
 	return callee, nil
-}
-
-// isSameFunction says whether two entries are of one function: they have the same
-// root, or other units know both by the same name.
-func isSameFunction(a, b dwarf.Entry) (bool, error) {
-	x, err := a.Root()
-	if err != nil {
-		return false, err
-	}
-	y, err := b.Root()
-	if err != nil || x.Is(y) {
-		return err == nil, err
-	}
-	name := a.LinkageName()
-	return name != "" && (name == b.LinkageName() || name == y.LinkageName()), nil
 }
 
 // maxTailCallers bounds the functions that are looked at for tail calls that lead
@@ -184,7 +169,7 @@ func (u *unitContext) checkTailCalls(callee dwarf.Entry) error {
 			if callee.IsZero() {
 				return noCallValue("a tail call of the %s may lead back to the function", body)
 			}
-			same, err := isSameFunction(callee, u.function)
+			same, err := dwarf.SameFunction(callee, u.function)
 			if err != nil {
 				return err
 			}

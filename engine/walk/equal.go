@@ -72,18 +72,7 @@ func (f *frame) calledFunction() (callee dwarf.Entry, err error) {
 			return callee, err
 		}
 	}
-	for i, function := range functions {
-		call, err := f.module.Code.Call(f.offset, function)
-		if err != nil || call.Callee.IsZero() {
-			return dwarf.Entry{}, err
-		}
-		if i == 0 {
-			callee = call.Callee
-		} else if same, err := isSameFunction(callee, call.Callee); err != nil || !same {
-			return dwarf.Entry{}, err
-		}
-	}
-	return callee, nil
+	return f.module.Code.Callee(f.offset, functions)
 }
 
 // chooseCallee makes the function of a frame the one that was called, where that is one of
@@ -93,29 +82,16 @@ func (w *walker) chooseCallee(f *frame, callee dwarf.Entry) error {
 	if err != nil || own.IsZero() {
 		return err
 	}
-	same, err := isSameFunction(callee, own)
-	if same && f.equal != nil {
+	function, err := f.module.Code.Called(f.lookup, own, callee)
+	switch {
+	case err != nil || function.IsZero():
+		return err
+	case !function.Is(own):
+		w.choose(f, function)
+	case f.equal != nil:
 		f.equal.isChosen = true
 	}
-	if err != nil || same {
-		return err
-	}
-	d := f.module.Code.DWARF()
-	equals, err := d.Equals(f.lookup)
-	if err != nil {
-		return err
-	}
-	for _, e := range equals {
-		if same, err := isSameFunction(callee, e); err == nil && same {
-			w.choose(f, e)
-			return nil
-		}
-	}
-	e, ok, err := d.EqualTo(f.lookup, callee)
-	if ok {
-		w.choose(f, e)
-	}
-	return err
+	return nil
 }
 
 // choose makes the function of a frame one of several with the same code.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 )
 
@@ -116,7 +117,7 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 		return nil, err
 	}
 	if !call.Callee.IsZero() {
-		same, err := isSameFunction(call.Callee, function)
+		same, err := dwarf.SameFunction(call.Callee, function)
 		if err == nil && same && isOne {
 			w.process.tails.addPlain(pair)
 		}

@@ -179,6 +179,21 @@ func (e Entry) Root() (Entry, error) {
 	return e, e.b.wrong(e.off, "the entry is an instance of instances more than %d deep", maxOrigins)
 }
 
+// SameFunction says whether two entries are of one function: they have the same
+// root, or other units know both by the same name.
+func SameFunction(a, b Entry) (bool, error) {
+	x, err := a.Root()
+	if err != nil {
+		return false, err
+	}
+	y, err := b.Root()
+	if err != nil || x.Is(y) {
+		return err == nil, err
+	}
+	name := a.LinkageName()
+	return name != "" && (name == b.LinkageName() || name == y.LinkageName()), nil
+}
+
 // LinkageName is what linkers call a function that other units may call: its
 // DW_AT_linkage_name, or without one its name, as of C. It is "" for others.
 func (e Entry) LinkageName() string {

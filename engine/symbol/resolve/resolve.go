@@ -262,6 +262,12 @@ func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
 	}
 }
 
+// MayBeEqual says whether the code at an address may be that of several functions, of which
+// debug information tells: a linker that made one code of them left their symbols.
+func (r *Resolver) MayBeEqual(address uint64) bool {
+	return r.dwarf() != nil && r.symbols().IsShared(address)
+}
+
 // Rest gives back the memory of what lies in the mapped file and was read so far. It is
 // read again as it is needed.
 func (r *Resolver) Rest() {

@@ -40,6 +40,8 @@ type entry struct {
 	// later; -1. Entries nest where assembly defines functions in functions.
 	outer int32
 	sized bool
+	// isShared says that functions of other names have its code.
+	isShared bool
 }
 
 // New reads the function symbols of a code object: those in .symtab, .dynsym
@@ -238,6 +240,7 @@ func build(list []candidate) *Table {
 		sized := s.end > s.start
 		if n := len(t.entries); n > 0 {
 			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
+				last.isShared = last.isShared || s.typed && symbol.StripVersion(s.name) != symbol.StripVersion(last.name)
 				continue
 			}
 		}
@@ -370,6 +373,12 @@ func (t *Table) Start() (address uint64, ok bool) {
 		return 0, false
 	}
 	return t.entries[0].start, true
+}
+
+// IsShared says whether the function that holds an address has several names.
+func (t *Table) IsShared(address uint64) bool {
+	e := t.find(address)
+	return e != nil && e.isShared
 }
 
 // File returns the name that the table has a local function under (STT_FILE),
