@@ -48,9 +48,13 @@ var spellings = map[string][]string{
 var newSpellings = map[string][]string{
 	"f":              {"f.__part.1", "f.eh", "f.cold.bolt.org.0", "f.bolt.org.0.cold.1", "f$constprop$0", "f$part$0", "f$3fa91b07c2d4e586", "f.memprof.1", "f.resume", "f$catch$0", "f(int) (.__part.2)", "f.__uniq.123.llvm.456"},
 	"ns::f":          {"ns::f(int) (.__part.1)", "_ZN2ns1fEi.__part.1", "_ZN2ns1fEi.cold.__part.3", "ns::f$isra$0"},
-	"m::f::{lambda}": {"m::f(int)::<lambda>::operator()", "m::f(int)::'lambda'(int)::operator()(int) const (.__part.1)", "m::f(int)::$_0::operator()(int) const", "m::f(int)::{lambda(auto:1)#1}::operator()<int>(int) const"},
+	"m::f::{lambda}": {"m::f(int)::<lambda>::operator()", "m::f(int) const::<lambda>::operator()", "m::f::<lambda>::operator()", "m::f(int)::'lambda'(int)::operator()(int) const (.__part.1)", "m::f(int)::$_0::operator()(int) const", "m::f(int)::{lambda(auto:1)#1}::operator()<int>(int) const"},
 	"{lambda}":       {"<lambda>::operator()", "<lambda>::operator()::<lambda>::operator()"},
 	"Foo$bar":        {"Foo$bar"},
+	"m::(anonymous namespace)::f::{lambda}": {
+		"m::(anonymous namespace)::f::<lambda>::operator()", "m::(anonymous namespace)::f::<lambda>::operator()::<lambda>::operator()",
+		"m::(anonymous namespace)::f(int)::$_0::operator()(int) const", "m::(anonymous namespace)::f(int)::$_0::operator()(int) const::'lambda'(int)::operator()(int) const",
+	},
 }
 
 // dSpellings are names of D's.

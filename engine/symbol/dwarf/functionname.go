@@ -389,36 +389,96 @@ var anonymous = map[Tag]string{
 // qualify puts the names of the spaces around an entry before its name. Without
 // withFunctions those count that lie further in than any function or block.
 func (b *body) qualify(name string, off uint64, withFunctions bool) string {
+	q := qualifiedName{parts: []string{name}, size: len(name)}
+	for hops := 0; b != nil && hops < maxOrigins; hops++ {
+		b, off = q.addSpaces(b, off, withFunctions)
+	}
+	slices.Reverse(q.parts)
+	return strings.Join(q.parts, "::")
+}
+
+// A qualifiedName is a name that is put together, the innermost part first.
+type qualifiedName struct {
+	parts []string
+	size  int
+}
+
+// add adds a part; false where the name is long enough.
+func (q *qualifiedName) add(text string) bool {
+	if q.size += len(text) + 2; q.size > maxName {
+		return false
+	}
+	q.parts = append(q.parts, text)
+	return true
+}
+
+// addSpaces adds the spaces around an entry. next is where a function that is one of them is
+// declared, around which others stand; nil: these are all.
+func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next *body, at uint64) {
 	list, tags, err := b.spacesAround(uint32(off - b.offset))
 	if err != nil {
-		return name
+		return nil, 0
 	}
-	parts := []string{name}
-	size, function := len(name), off
+	function := off
 	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
-		if tags[i] == TagModule {
-			continue // of clang: it is where headers come from
-		}
 		space := b.offset + uint64(list[i])
-		text := b.nameOfSpace(space, tags[i])
-		if text == "" {
+		switch tags[i] {
+		case TagModule: // of clang: it is where headers come from
+			continue
+		case TagSubprogram:
+			text, isWhole, declared, at := b.nameOfFunction(space)
+			if text != "" && !q.add(text) || isWhole {
+				return nil, 0
+			}
+			if at != space || declared != b {
+				return declared, at
+			}
+			function = space
 			continue
 		}
-		if tags[i] == TagSubprogram {
-			function = space
-		} else if text == anonymous[tags[i]] && b.isClosure(function) {
+		text := b.nameOfSpace(space, tags[i])
+		if text != "" && text == anonymous[tags[i]] && b.isClosure(function) {
 			text = "<lambda>"
 		}
-		if size += len(text) + 2; size > maxName {
+		if text != "" && !q.add(text) {
+			return nil, 0
+		}
+	}
+	return nil, 0
+}
+
+// nameOfFunction is the name of a function that other entries stand in, and where it is
+// declared: gcc describes lambdas in definitions, whose declarations have the names. It is
+// whole where it is made of the linkage name.
+func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *body, at uint64) {
+	for range maxOrigins {
+		var d decl
+		if b.readEntry(off, d.take) != nil {
 			break
 		}
-		parts = append(parts, text)
+		if linkage, err := b.text(&d.linkage); d.linkage.form != 0 && err == nil {
+			raw := symbol.StripVersion(copied(linkage))
+			if text := symbol.Demangle(raw); text != raw {
+				return text, true, b, off
+			}
+		}
+		if text, err := b.text(&d.name); name == "" && d.name.form != 0 && err == nil {
+			name = copied(text)
+		}
+		if d.origin.form == 0 {
+			break
+		}
+		u, to, err := b.reference(&d.origin)
+		if err != nil {
+			break
+		}
+		next, err := u.open()
+		if err != nil {
+			break
+		}
+		b, off = next, to
 	}
-	if len(parts) == 1 {
-		return name
-	}
-	slices.Reverse(parts)
-	return strings.Join(parts, "::")
+	return name, false, b, off
 }
 
 // isClosure says whether a function is the operator of a lambda, as gcc describes it: its
