@@ -65,11 +65,14 @@ func (b *profileBuilder) chooseEqual() {
 // choose is the frame of a call, as that of the function that is called.
 func (n *equalNames) choose(call equalCall) (equalFrame, error) {
 	none := equalFrame{frame: call.frame}
+	f, p := &n.out.Frames[call.frame], &n.places[call.frame]
+	if f.FoundBy.IsGuess() || f.Symbols[len(f.Symbols)-1].Equals == 0 && p.module != n.places[call.caller.frame].module {
+		return none, nil // what others call by several names are aliases, as free and __libc_free
+	}
 	callee, err := n.callee(call.caller)
-	if err != nil || callee.IsZero() || n.out.Frames[call.frame].FoundBy.IsGuess() {
+	if err != nil || callee.IsZero() {
 		return none, err
 	}
-	p := &n.places[call.frame]
 	functions, err := p.functions()
 	if err != nil || functions[0].IsZero() {
 		return none, err
@@ -82,9 +85,9 @@ func (n *equalNames) choose(call equalCall) (equalFrame, error) {
 	variant, isMade := n.variants[key]
 	if !isMade {
 		variant = uint32(len(n.out.Frames)) //nolint:gosec // as in addFrame
-		f := n.out.Frames[call.frame]
-		f.Symbols = p.module.Code.NamesIn(p.lookup, n.recording.maker.Shared.Options().NoInlines, function)
-		n.out.Frames, n.places = append(n.out.Frames, f), append(n.places, *p)
+		made := *f
+		made.Symbols = p.module.Code.NamesIn(p.lookup, n.recording.maker.Shared.Options().NoInlines, function)
+		n.out.Frames, n.places = append(n.out.Frames, made), append(n.places, *p)
 		n.variants[key] = variant
 	}
 	return equalFrame{variant, function}, nil

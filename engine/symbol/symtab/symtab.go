@@ -240,7 +240,7 @@ func build(list []candidate) *Table {
 		sized := s.end > s.start
 		if n := len(t.entries); n > 0 {
 			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
-				last.isShared = last.isShared || s.typed && symbol.StripVersion(s.name) != symbol.StripVersion(last.name)
+				last.isShared = last.isShared || s.typed && !isSameFunction(symbol.StripVersion(s.name), symbol.StripVersion(last.name))
 				continue
 			}
 		}
@@ -273,6 +273,20 @@ func build(list []candidate) *Table {
 		t.names += len(t.entries[i].name) + 1
 	}
 	return t
+}
+
+// isSameFunction says whether two names of one code are of one function, of all or of the
+// complete object as the Itanium C++ ABI calls constructors (C1, C2) and destructors (D0 to D2).
+func isSameFunction(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] {
+			return i > 0 && (a[i-1] == 'C' || a[i-1] == 'D') && a[i+1:] == b[i+1:]
+		}
+	}
+	return true
 }
 
 // MemorySize is about how many bytes the table keeps.
