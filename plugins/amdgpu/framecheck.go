@@ -16,7 +16,7 @@ import (
 
 // This file holds call frame information against the code. LLVM 23 takes the stack pointer
 // of processors with architected flat scratch, which counts the bytes of a lane, for an
-// address of the wave, and has the return address in lanes of a vector register that the
+// address of the wave, and has scalar registers in lanes of a vector register that the
 // epilogue has restored already. What call frame information leaves unsaid is no
 // contradiction: the engine takes that from the code.
 
@@ -26,11 +26,17 @@ const (
 	wrongCFA    = "its CFA is another address than the stack pointer on entry"
 	wrongReturn = "it has the return address where the code has something else"
 	wrongExec   = "it has EXEC of the caller where the code has something else"
+	wrongScalar = "it has a scalar register of the caller where the code has something else"
+	wrongVector = "it has a vector register of the caller where the code has something else"
 	wrongLanes  = "it has all lanes of a vector register in memory where the code saves those alone that were not active"
 )
 
-// maxCheckedRules is how many rules the rows of an FDE have that is held against the code.
-const maxCheckedRules = 1 << 18
+// maxCheckedRules is how many rules the rows of an FDE have that is held against the code,
+// maxPieces how many bytes an expression of pieces has.
+const (
+	maxCheckedRules = 1 << 18
+	maxPieces       = 64
+)
 
 // A frameTable is a section of call frame information.
 type frameTable struct {
@@ -101,11 +107,8 @@ func (x *viewer) contradiction(c *frameCheck, pc uint64, s *codeState, v *view) 
 		return "" // a kernel
 	}
 	k := comparison{viewer: x, check: c, row: row, state: s, view: v}
-	if reason := k.cfa(); reason != "" && (reason == wrongUnit || c.isEH) {
+	if reason := k.cfa(); reason == wrongUnit || reason != "" && c.isEH {
 		return reason
-	}
-	if !c.isEH {
-		return "" // it may be inexact in epilogues, but no compiler is known that has it wrong elsewhere
 	}
 	exec := exec32
 	if x.lanes == wave64 {
@@ -116,12 +119,28 @@ func (x *viewer) contradiction(c *frameCheck, pc uint64, s *codeState, v *view) 
 	switch {
 	case k.differs(pc64, entryOf(returnLow), entryOf(returnHigh)):
 		return wrongReturn
-	case k.isMoved(exec) && k.differs(exec, []scalar{low, high}[:x.lanes/32]...):
+	case k.isMoved(exec) && k.canTellExec(exec) && k.differs(exec, []scalar{low, high}[:x.lanes/32]...):
 		return wrongExec
 	}
-	for i := range x.vectors {
-		if t := &x.vectors[i]; t.isLost && k.hasTooManyLanes(t) {
+	if !c.isEH {
+		return "" // other registers are left behind in epilogues as well
+	}
+	return k.registers()
+}
+
+// registers says what is wrong with the rules of registers that may hold anything.
+func (k *comparison) registers() string {
+	for r := range isa.Reg(namedScalars) {
+		if k.differs(dwarfScalar(r), entryOf(r)) {
+			return wrongScalar
+		}
+	}
+	for i := range k.vectors {
+		switch t := &k.vectors[i]; {
+		case t.isLost && k.hasTooManyLanes(t):
 			return wrongLanes
+		case k.hasOtherLanes(t):
+			return wrongVector
 		}
 	}
 	return ""
@@ -290,16 +309,18 @@ func (k *comparison) isMoved(column uint32) bool {
 	return said.Kind != cfi.SameValue
 }
 
-// differs says whether the code shows where a register of the caller's is, and that the row
-// has something else for it. want are its values, by 32 bits.
-func (k *comparison) differs(column uint32, want ...scalar) bool {
+// canTellExec says whether the code shows where EXEC of the caller is.
+func (k *comparison) canTellExec(column uint32) bool {
 	code := k.view.codeRule(column)
-	if code != nil && code.kind == undefinedRule {
-		return false
-	}
+	return code == nil || code.kind != undefinedRule
+}
+
+// differs says whether the row has a register of the caller's where the code shows that
+// something else is. want are its values, by 32 bits.
+func (k *comparison) differs(column uint32, want ...scalar) bool {
 	said, _ := k.row.Rule(uint64(column))
 	sites, ok := k.sites(column, said, len(want))
-	if !ok {
+	if !ok || !k.check.isEH && k.isInPlace(want) {
 		return false
 	}
 	for i := range want {
@@ -308,6 +329,24 @@ func (k *comparison) differs(column uint32, want ...scalar) bool {
 		}
 	}
 	return false
+}
+
+// isInPlace says whether registers hold what they held on entry. There rules of .debug_frame
+// are believed: those that ROCm's compilers write for saved registers hold on in epilogues.
+func (k *comparison) isInPlace(want []scalar) bool {
+	for _, v := range want {
+		r := isa.Reg(v.id)
+		switch {
+		case v == entryMask:
+			r = isa.ExecLo
+		case v.kind == maskScalar:
+			r = isa.ExecHi
+		}
+		if !k.isKept(r) || k.state.scalars[r] != v {
+			return false
+		}
+	}
+	return true
 }
 
 // sites are where a rule has the words of a register; ok is false where it does not say,
@@ -363,6 +402,9 @@ func (k *comparison) memorySites(offset int64, words int) (sites []site) {
 
 // pieces are the words of an expression that has them in pieces of registers and memory.
 func (k *comparison) pieces(expr []byte, words int) (sites []site, ok bool) {
+	if len(expr) > maxPieces {
+		return nil, false
+	}
 	column, offset, isMemory := uint64(0), int64(0), true // the CFA is the initial location
 	add := func(at int64, n int) bool {
 		if isMemory {
@@ -407,6 +449,26 @@ func (k *comparison) hasTooManyLanes(t *touchedVector) bool {
 	said, _ := k.row.Rule(uint64(t.column))
 	code := k.view.codeRule(t.column)
 	return said.Kind == cfi.Offset && code != nil && code.kind == vectorRule && code.sites[0].kind == nowhere && code.sites[1].kind != nowhere
+}
+
+// hasOtherLanes says whether the row has a vector register where the code shows that a lane
+// holds something else.
+func (k *comparison) hasOtherLanes(t *touchedVector) bool {
+	said, _ := k.row.Rule(uint64(t.column))
+	at, ok := t.at, said.Kind == cfi.SameValue
+	switch said.Kind {
+	case cfi.Offset:
+		slot := int64(4 * k.lanes)
+		at, ok = private(0, int32(said.Offset/slot*4)), said.Offset%slot == 0 && !k.now.hasBases //nolint:gosec // what is not near is no place of the function's
+	case cfi.Register:
+		at, ok = vectorOf(said.Register, k.lanes)
+	}
+	if !ok || !k.isKeptPlace(at) {
+		return false
+	}
+	v, own := k.state.at(at), part{kind: entryPart, id: uint16(t.at)} //nolint:gosec // the number of a vector register
+	return v.in.isOther(own) || v.out.isOther(own) ||
+		slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.in.isOther(own) || l.out.isOther(own) })
 }
 
 // isOther says whether something is known of lanes, and is not what they should hold.
