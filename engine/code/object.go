@@ -35,7 +35,7 @@ type Object struct {
 	used      atomic.Uint64
 	bytes     atomic.Int64 // about how much memory it keeps
 	fileBytes atomic.Int64 // how much of that is of its files
-	readSize  atomic.Int64 // of functions in read
+	readSize  atomic.Int64 // of functions in read and covered
 	number    uint64       // of no other object of this process: plugins keep what they find in one
 	path      string
 	arch      string
@@ -106,8 +106,9 @@ type Object struct {
 
 	lines lineSource // of the source module
 
-	read []readFunction    // what was read from the code of whole functions; by address
-	left map[uint64]*Exits // where code goes on to; nil: it is not known
+	read    readList          // what was read from the code of whole functions
+	covered readList          // what rows cover of functions without known bounds
+	left    map[uint64]*Exits // where code goes on to; nil: it is not known
 
 	besideOnce sync.Once
 	companions atomic.Pointer[[]Companion] // nil until they were looked for

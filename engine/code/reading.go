@@ -79,11 +79,22 @@ type readFunction struct {
 	rules      *sdk.FrameRules
 }
 
-// rowRead is the row at an address in a function that was read before, or nil.
+// A readList is what was read, sorted by address; nothing in it overlaps.
+type readList []readFunction
+
+// at is what was read of the code at an address, or nil.
+func (l readList) at(address uint64) *sdk.FrameRules {
+	i := sort.Search(len(l), func(i int) bool { return l[i].start > address })
+	if i > 0 && address < l[i-1].end {
+		return l[i-1].rules
+	}
+	return nil
+}
+
+// rowRead is the row at an address in a function with known bounds that was read before, or nil.
 func (o *Object) rowRead(lookup uint64) *cfi.Row {
-	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start > lookup })
-	if i > 0 && lookup < o.read[i-1].end {
-		return rowIn(o.read[i-1].rules.Rows, lookup)
+	if rules := o.read.at(lookup); rules != nil {
+		return rowIn(rules.Rows, lookup)
 	}
 	return nil
 }
@@ -98,18 +109,20 @@ func (o *Object) rulesRead(start, end uint64) *sdk.FrameRules {
 	return nil
 }
 
-// keepRead keeps what was read of a function. One that was read for another address
+// keepRead keeps in a list what was read of a function. One that was read for another address
 // of it has them already.
-func (o *Object) keepRead(f readFunction) {
-	i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start >= f.start })
-	if (i == len(o.read) || o.read[i].start >= f.end) && (i == 0 || o.read[i-1].end <= f.start) {
-		o.read = slices.Insert(o.read, i, f)
+func (o *Object) keepRead(list *readList, f readFunction) {
+	l := *list
+	i := sort.Search(len(l), func(i int) bool { return l[i].start >= f.start })
+	if (i == len(l) || l[i].start >= f.end) && (i == 0 || l[i-1].end <= f.start) {
+		*list = slices.Insert(l, i, f)
 		o.readSize.Add(int64(f.memorySize()))
 	}
 }
 
 // keepCovered keeps the rows of a function without known bounds, as in code without symbols,
-// for all that they cover and that is not kept already.
+// for all that they cover and that is not kept already. They answer for code without known
+// bounds alone: functions with bounds, and parts of them, are read by these.
 func (o *Object) keepCovered(rules *sdk.FrameRules) {
 	for rows := rules.Rows; len(rows) > 0; {
 		n := 1
@@ -117,15 +130,15 @@ func (o *Object) keepCovered(rules *sdk.FrameRules) {
 			n++
 		}
 		start, end := rows[0].Start, rows[n-1].End
-		i := sort.Search(len(o.read), func(i int) bool { return o.read[i].start > start })
+		i := sort.Search(len(o.covered), func(i int) bool { return o.covered[i].start > start })
 		if i > 0 {
-			start = max(start, o.read[i-1].end)
+			start = max(start, o.covered[i-1].end)
 		}
-		if i < len(o.read) {
-			end = min(end, o.read[i].start)
+		if i < len(o.covered) {
+			end = min(end, o.covered[i].start)
 		}
 		if start < end {
-			o.keepRead(readFunction{start, end, &sdk.FrameRules{Rows: rows[:n:n], Complete: true}})
+			o.keepRead(&o.covered, readFunction{start, end, &sdk.FrameRules{Rows: rows[:n:n], Complete: true}})
 		}
 		rows = rows[n:]
 	}
@@ -192,6 +205,8 @@ func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bo
 		if rules := o.rulesRead(window.Start, window.End); rules != nil {
 			return reasonedRules(rules, lookup), nil
 		}
+	} else if rules := o.covered.at(lookup); rules != nil {
+		return rules, nil
 	}
 	code := make([]byte, window.End-window.Start)
 	n, err := o.readCode(window.Start, code)
@@ -214,7 +229,7 @@ func (o *Object) readFunction(ctx context.Context, pc, lookup uint64, isExact bo
 	switch {
 	case !rules.Complete || rules.Trampoline:
 	case asked.Bounded:
-		o.keepRead(readFunction{window.Start, window.End, rules})
+		o.keepRead(&o.read, readFunction{window.Start, window.End, rules})
 	default:
 		o.keepCovered(rules)
 	}

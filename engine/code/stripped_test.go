@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -80,5 +82,49 @@ func TestCodeWithoutSymbolsIsReadOnce(t *testing.T) {
 	}
 	if rows < 30 || asked > 8 {
 		t.Errorf("%s: %d rows, asked for %d times", function.Name, rows, asked)
+	}
+}
+
+// piecewise answers rows for all code that it is sent, whose CFA tells what that was: a
+// function with its parts, a function alone, or code without bounds.
+type piecewise struct{ sdk.Architecture }
+
+func (p piecewise) FrameRules(_ context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
+	answer := &sdk.FrameRulesAnswer{}
+	for i := range req.Functions {
+		r := &req.Functions[i]
+		start, code := r.Piece(r.PC)
+		row := cfi.Row{Start: start, End: start + uint64(len(code)), CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: 7, Offset: 16}}
+		switch {
+		case len(r.Parts) > 0:
+			row.CFA.Offset = 48
+		case r.Bounded:
+			row.CFA.Offset = 32
+		}
+		answer.Functions = append(answer.Functions, sdk.FrameRules{Rows: []cfi.Row{row}, Complete: true})
+	}
+	return answer, nil
+}
+
+// TestRowsOfCodeWithoutBoundsAreNotThoseOfParts has rows of code without a symbol that lie over
+// functions with symbols and a part of one: these are read by their own bounds, in any order.
+func TestRowsOfCodeWithoutBoundsAreNotThoseOfParts(t *testing.T) {
+	const padding, part, function = 0x401924, 0x401102, 0x401894 // behind read_body, in read_body.cold, and in read_body
+	want := map[uint64]int64{padding: 16, part: 48, function: 32}
+	for _, order := range [][]uint64{{padding, part, function, padding, part}, {part, padding, part, function}, {function, part, padding, padding}} {
+		m := newLibrary(t, 0, piecewise{x86_64.New()}).Load(moduleOf(t, nil, crash), Loading{})
+		if err := m.Code.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, address := range order {
+			row, err := codeReader{m.Code}.Row(t.Context(), &Lookup{PC: address, Address: address, IsExact: true})
+			if err != nil {
+				t.Fatalf("%#x: %v", address, err)
+			}
+			if got := row.Rules.CFA.Offset; got != want[address] {
+				t.Errorf("lookup %d of %#x: CFA+%d, expected %d", i, order, got, want[address])
+			}
+		}
+		m.Close()
 	}
 }
