@@ -310,7 +310,7 @@ func (t *SFrame) start(r *reader) (address uint64, ok bool) {
 	if t.pcrel {
 		base += uint64(r.pos)
 	}
-	v := int64(0)
+	var v int64
 	if t.version.attribute {
 		v = int64(r.u64())
 	} else {

@@ -8,7 +8,7 @@ package locexpr
 func CheckCFI(expr []byte, d *Dialect, addressSize int, order ByteOrder) error {
 	for in, err := range Decode(expr, d, addressSize, order) {
 		if err != nil {
-			return nil //nolint:nilerr // its text says so
+			return nil // its text says so
 		}
 		if in.Op.isBarredFromCFI {
 			return &Error{Kind: IllFormed, Offset: in.Offset, Op: in.Op.Name, Err: ErrNotInCFI}

@@ -5,6 +5,8 @@ package symbol
 import "strings"
 
 // adaOperators are the operators of Ada by how GNAT writes them.
+//
+//nolint:misspell // as GNAT spells them
 var adaOperators = map[string]string{
 	"Oabs": "abs", "Oand": "and", "Omod": "mod", "Onot": "not", "Oor": "or", "Orem": "rem", "Oxor": "xor", "Oeq": "=", "One": "/=", "Olt": "<", "Ole": "<=",
 	"Ogt": ">", "Oge": ">=", "Oadd": "+", "Osubtract": "-", "Oconcat": "&", "Omultiply": "*", "Odivide": "/", "Oexpon": "**",

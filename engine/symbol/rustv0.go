@@ -180,7 +180,7 @@ func (r *rustLayout) nested(part func()) {
 func (r *rustLayout) number() rustNumber {
 	n := rustNumber{start: r.offset}
 	for i := 0; ; i++ {
-		digit := 0
+		var digit int
 		switch c := r.next(); {
 		case c == '_':
 			if i > 0 {

@@ -335,7 +335,7 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	defer f.forget()
 	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
 	if caller, err := s.recover(f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
-		return false, nil //nolint:nilerr // then it does not begin there
+		return false, nil // then it does not begin there
 	}
 	column, indexed := s.index(rules.ReturnAddress)
 	back, err := f.findSaved(rules.ReturnAddress, column, indexed)

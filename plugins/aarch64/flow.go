@@ -62,7 +62,8 @@ func newFlow(pieces *codeflow.Pieces, isInitial bool) *flow {
 // has it in x3 where it asks for a larger stack.
 func linksOf(code []byte) (registers uint32) {
 	for at := range uint64(len(code) / instructionSize) {
-		w, r := word(code, at), uint32(0)
+		w := word(code, at)
+		var r uint32
 		switch {
 		case w&0xffe0ffff == 0xaa0003fe: // mov x30, xR
 			r = w >> 16 & 31

@@ -313,7 +313,7 @@ func (p *parser) arguments() string {
 			return strings.Join(list, ", ")
 		}
 		p.take("H") // it is of a specialization
-		one := ""
+		var one string
 		switch c := p.peek(0); c {
 		case 'S':
 			p.at++

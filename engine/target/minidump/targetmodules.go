@@ -30,7 +30,7 @@ func (t *Target) addModules() {
 			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
 		}
 		isExeUsed = isExeUsed || i == 0
-		t.open(m, of, t.find(of, m, i == 0))
+		t.open(m, t.find(of, m, i == 0))
 		if i == 0 {
 			t.finder = t.finder.WithProgram(of.Name, m.Object)
 		}
@@ -55,7 +55,7 @@ func (t *Target) addModules() {
 }
 
 // open gives a module what was found for it.
-func (t *Target) open(m *target.Module, of *Module, found object.Found) {
+func (t *Target) open(m *target.Module, found object.Found) {
 	m.Object, m.File, m.Problem, m.Tried = found.Object, found.File(), found.Problem, found.Tried
 	if m.Object == nil {
 		return
@@ -79,7 +79,7 @@ func (t *Target) findLibraries() {
 	for _, m := range t.modules {
 		finder = finder.WithLibrary(m.Object)
 	}
-	for i, m := range t.modules {
+	for _, m := range t.modules {
 		if m.Object != nil && !m.Object.DebugOnly() {
 			continue
 		}
@@ -87,7 +87,7 @@ func (t *Target) findLibraries() {
 			if m.Object != nil {
 				_ = m.Object.Close()
 			}
-			t.open(m, &t.Dump.Modules[i], found)
+			t.open(m, found)
 		}
 	}
 }
