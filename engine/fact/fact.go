@@ -104,7 +104,7 @@ var explainers = map[string][]func(*crash) string{
 	"SIGFPE":  {(*crash).stop, (*crash).sent, (*crash).arithmetic},
 	"SIGILL":  {(*crash).stop, (*crash).sent, (*crash).execution, (*crash).illegal},
 	"SIGTRAP": {(*crash).stop, (*crash).sent, (*crash).trap},
-	"SIGABRT": {(*crash).assertion, (*crash).abort},
+	"SIGABRT": {(*crash).assertion, (*crash).stop, (*crash).abort},
 	"SIGSYS":  {(*crash).stop, (*crash).systemCall},
 	"SIGXCPU": {(*crash).sentByOther, says("the limit of CPU time is used up")},
 	"SIGXFSZ": {(*crash).sentByOther, says("a file grew beyond the limit of its size")},

@@ -28,6 +28,11 @@ func TestStopsOfWavesSayWhatHappened(t *testing.T) {
 			t.Errorf("%+v: %q, expected %q", c.stop, got, c.want)
 		}
 	}
+	// The runtime ends the process by abort once a wave failed.
+	aborted := &crash{thread: &target.Thread{Wave: &target.Wave{}, Stop: &target.Stop{Reason: sdk.StopMemoryFault}}, stack: &walk.Stack{}, kept: &target.Crash{Sender: &target.Sender{}}, signal: "SIGABRT"}
+	if got, want := aborted.explainers()[1](aborted), "a wave accessed memory that is not mapped for it"; got != want {
+		t.Errorf("a process that aborts: %q, expected %q", got, want)
+	}
 	for _, r := range sdk.StopReasons {
 		if r.Name != sdk.StopSingleStep && stops[r.Name] == "" {
 			t.Errorf("nothing is said of %s", r.Name)
