@@ -390,7 +390,7 @@ func (f *SFrameFDE) setInfo(bits, kind byte) {
 	f.SignalFrame, f.isFlexible = bits&fdeSignal != 0, kind == fdeFlexible
 }
 
-// isInfo says whether the info bytes of an FDE are ones that its version and ABI have.
+// isInfo reports whether the info bytes of an FDE are ones that its version and ABI have.
 func (f *SFrameFDE) isInfo(bits, kind byte) bool {
 	defined := byte(fdeSize | fdeRepeats | fdeBKey)
 	if f.table.version.attribute {

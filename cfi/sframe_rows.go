@@ -208,7 +208,7 @@ func (f *SFrameFDE) rowAt(pc uint64, row *Row) error {
 	}
 }
 
-// isOutermost says whether nothing called the code: it has no FREs in version 3
+// isOutermost reports whether nothing called the code: it has no FREs in version 3
 // (1.2).
 func (f *SFrameFDE) isOutermost() bool {
 	return f.rows == 0 && f.table.version.attribute && !f.isFlexible

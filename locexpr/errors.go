@@ -94,7 +94,7 @@ func (e illFormed) Unwrap() error { return e.error }
 // An error of a Context that is not marked is an evaluation error.
 func IllFormedError(err error) error { return illFormed{err} }
 
-// IsIllFormed says whether an error is one for which the documents call the DWARF ill-formed.
+// IsIllFormed reports whether an error is one for which the documents call the DWARF ill-formed.
 func IsIllFormed(err error) bool { return kindOf(err) == IllFormed }
 
 func illFormedf(format string, args ...any) error {

@@ -218,7 +218,7 @@ func (o *Object) symbolFunction(address uint64) (s symbol.Symbol, ok bool) {
 	return symbol.Symbol{Name: fn.Name, Start: fn.Start + u.base, End: fn.End + u.base}, true
 }
 
-// IsMade says whether it is code that a runtime made and kept.
+// IsMade reports whether it is code that a runtime made and kept.
 func (o *Object) IsMade() bool { return o.made != nil }
 
 // IsKnown says whether more is known of the object's code than what memory holds: its

@@ -7,7 +7,7 @@ import "github.com/unwindd/unwindd/engine/symbol/dwarf"
 // This file finds out which of several functions code is of that a linker made one code of:
 // the one that the caller's call site names (DW_AT_call_origin; DWARF 5, 3.4).
 
-// MayBeEqual says whether the code at an address, which has been named, may be that of several
+// MayBeEqual reports whether the code at an address, which has been named, may be that of several
 // functions. It costs a look at the symbols.
 func (o *Object) MayBeEqual(address uint64) bool {
 	r := o.resolver()

@@ -110,7 +110,7 @@ func (c *crash) caughtAt(i int) *FirstCrash {
 	return x
 }
 
-// isAbort says whether a frame is of what abort() calls to send SIGABRT.
+// isAbort reports whether a frame is of what abort() calls to send SIGABRT.
 func (c *crash) isAbort(first int) bool {
 	for i := first; i < len(c.stack.Frames) && i < first+maxRaise; i++ {
 		if name := linkageName(&c.stack.Frames[i]); name == "abort" || name == "__GI_abort" {
@@ -135,7 +135,7 @@ func (c *crash) itself() *target.Sender {
 	return s
 }
 
-// isOfGo says whether a frame is one of Go's runtime, which ends the process by a signal that
+// isOfGo reports whether a frame is one of Go's runtime, which ends the process by a signal that
 // it handles itself.
 func isOfGo(f *walk.Frame) bool { return strings.HasPrefix(nameAt(f), "runtime.") }
 
@@ -157,7 +157,7 @@ func (c *crash) signalInfo(sp uint64, hasTrap bool) (x target.SignalInfo, ok boo
 	return target.ReadSignalInfo(b, c.process.Info().Machine, order, c.wordSize())
 }
 
-// agrees says whether a siginfo_t is one: the kernel leaves out that of a handler that did
+// agrees reports whether a siginfo_t is one: the kernel leaves out that of a handler that did
 // not ask for it, and its place has then what was there before. It must be well formed, and
 // that of a fault must not contradict the exception and the address, which are always there.
 func (c *crash) agrees(x *target.SignalInfo, trap sdk.Trap, hasTrap bool, sp uint64) bool {
@@ -264,7 +264,7 @@ func (c *crash) behind(x *FirstCrash, info *target.SignalInfo) *crash {
 	return &first
 }
 
-// isCause says whether the instruction at the PC can have raised the signal.
+// isCause reports whether the instruction at the PC can have raised the signal.
 func (c *crash) isCause() bool {
 	switch c.signal {
 	case "SIGSEGV", "SIGBUS":
@@ -285,7 +285,7 @@ func (c *crash) isCause() bool {
 	return false
 }
 
-// isReached says whether the instruction at the PC accesses an address, or lies there.
+// isReached reports whether the instruction at the PC accesses an address, or lies there.
 func (c *crash) isReached(address uint64) bool {
 	return c.failing(address) != nil || c.hasPC && address-c.pc < uint64(max(c.instruction.Size, 1))
 }
@@ -343,7 +343,7 @@ func (c *crash) popped() (info target.SignalInfo, ok bool) {
 	return info, false
 }
 
-// isFalse says whether the instruction at the PC cannot have accessed the address that a signal
+// isFalse reports whether the instruction at the PC cannot have accessed the address that a signal
 // has: a process sent it, with what it had of another one, or the target does not say who
 // did, and the address may be the ID of that process.
 func (c *crash) isFalse(address uint64) bool {
@@ -356,7 +356,7 @@ func (c *crash) isFalse(address uint64) bool {
 // maxProcess is the end of the IDs of processes (PID_MAX_LIMIT of Linux).
 const maxProcess = 1 << 22
 
-// isBehindCall says whether the instruction before the PC is a system call: a signal that a
+// isBehindCall reports whether the instruction before the PC is a system call: a signal that a
 // thread sends to itself stops it there.
 func (c *crash) isBehindCall() bool {
 	if c.machine == nil {

@@ -136,7 +136,7 @@ func (c *crash) caller(first int) string {
 	return name
 }
 
-// isStart says whether a function is one that called the program's outermost one, which
+// isStart reports whether a function is one that called the program's outermost one, which
 // says nothing of a crash.
 func isStart(name string) bool {
 	return name == "_start" || strings.HasPrefix(name, "__libc_start") || name == "start_thread" || strings.HasPrefix(name, "clone") ||
@@ -168,7 +168,7 @@ func (c *crash) culprit(first int) (name, position string) {
 	return "", ""
 }
 
-// isSystemHeader says whether a file is one of the system's include files, which those of
+// isSystemHeader reports whether a file is one of the system's include files, which those of
 // a cross compiler are in a folder of their own: /usr/aarch64-linux-gnu/include.
 func isSystemHeader(file string) bool {
 	rest, isSystems := strings.CutPrefix(file, "/usr/")

@@ -42,7 +42,7 @@ func (c *crash) variableIn(register uint32) string {
 	return name
 }
 
-// isPlaceOf says whether a place is the register of the top frame: itself, or, behind a
+// isPlaceOf reports whether a place is the register of the top frame: itself, or, behind a
 // handler, the memory in which the kernel saved it.
 func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
 	if p.Storage == locexpr.Register {

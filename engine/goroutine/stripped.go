@@ -184,7 +184,7 @@ func (r *runtime) findList(goVersion string) (at uint64, data []part, err error)
 	return at, data, nil
 }
 
-// isGoroutine says whether the first element of a list may be a goroutine: it has its own
+// isGoroutine reports whether the first element of a list may be a goroutine: it has its own
 // address.
 func (r *runtime) isGoroutine(list uint64) bool {
 	address, err := r.word(list)
@@ -259,7 +259,7 @@ func (r *runtime) contradicts(b []byte, state string) string {
 	return ""
 }
 
-// isFunction says whether the table of the runtime has a function at an address, and with
+// isFunction reports whether the table of the runtime has a function at an address, and with
 // isStart whether it begins there.
 func (r *runtime) isFunction(pc uint64, isStart bool) bool {
 	s := r.process.Segment(pc)
@@ -271,7 +271,7 @@ func (r *runtime) isFunction(pc uint64, isStart bool) bool {
 	return len(frames) > 0 && (!isStart || frames[0].HasStart && frames[0].Start == at)
 }
 
-// hasThread says whether the target has a thread.
+// hasThread reports whether the target has a thread.
 func (r *runtime) hasThread(id string) bool {
 	for _, th := range r.process.Threads() {
 		if th.ID == id {

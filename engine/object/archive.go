@@ -22,7 +22,7 @@ const (
 	memberHeader = 60
 )
 
-// IsArchive says whether the bytes of a file begin as an archive of object files does.
+// IsArchive reports whether the bytes of a file begin as an archive of object files does.
 func IsArchive(data []byte) (is bool) {
 	err := Guard(func() error {
 		is = bytes.HasPrefix(data, []byte(archiveMagic)) || bytes.HasPrefix(data, []byte(thinMagic))

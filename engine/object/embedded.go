@@ -24,7 +24,7 @@ const (
 	maxMembers   = 1 << 16 // of an archive that are looked at
 )
 
-// isPart says whether the name of an entry is that of a part.
+// isPart reports whether the name of an entry is that of a part.
 func isPart(entry string) bool {
 	return strings.HasPrefix(entry, "!") || strings.HasPrefix(entry, "+0x")
 }
@@ -182,7 +182,7 @@ func partAt(data []byte, offset, size uint64) (part string, start uint64, ok boo
 	return "", 0, false
 }
 
-// hasCodeAt says whether bytes begin with an ELF file of which a mapping has a part of an
+// hasCodeAt reports whether bytes begin with an ELF file of which a mapping has a part of an
 // executable segment, or the mapping begins with the ELF header itself.
 func hasCodeAt(data []byte, offset, size uint64) bool {
 	o, err := New("", data)

@@ -270,7 +270,7 @@ func givenNames(name string) []string {
 }
 
 // UnusedModules says which of the files that were given as modules are none of a target's.
-// has says whether the target has a module with such a path.
+// has reports whether the target has a module with such a path.
 func UnusedModules(given map[string]string, has func(is func(name string) bool) bool) (problems []string) {
 	for name, file := range given {
 		if !has(func(path string) bool { return slices.Contains(givenNames(path), name) }) {

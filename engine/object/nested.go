@@ -60,7 +60,7 @@ const (
 // ErrNoNested says that a path leads to no code object inside a file.
 var ErrNoNested = errors.New("no such code object in the file")
 
-// IsBundle says whether the bytes of a file begin as an offload bundle or an offload
+// IsBundle reports whether the bytes of a file begin as an offload bundle or an offload
 // binary does.
 func IsBundle(data []byte) (is bool) {
 	err := Guard(func() error {
@@ -645,7 +645,7 @@ func MapNested(path string) (m *Mapping, data []byte, err error) {
 	return m, found.Data, nil
 }
 
-// isNamed says whether a name means the entry: its ID or the end of one behind a dash, and
+// isNamed reports whether a name means the entry: its ID or the end of one behind a dash, and
 // before it the member of the archive, or that alone.
 func (n *Nested) isNamed(name string) bool {
 	if n.Member != "" {

@@ -11,7 +11,7 @@ import (
 // This file names frames of code that a linker made of several functions: as the one that
 // the call site of the caller names, as in stacks of threads.
 
-// isEqual says whether the code of a frame may be that of several functions.
+// isEqual reports whether the code of a frame may be that of several functions.
 func (p *framePlace) isEqual(symbols []symbol.Frame) bool {
 	n, code := len(symbols), p.module.Code
 	return n > 0 && (symbols[n-1].Equals > 0 && code.DWARF() != nil || code.MayBeEqual(p.lookup))

@@ -67,7 +67,7 @@ func (r *recording) checkMapped(finder *object.Finder, m *perfdata.Mapping, foun
 // adviceOnFiles says what to do about a file of another root.
 const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of what is mapped, and --root or --sysroot says where the files of the process are, --module NAME=FILE which one it is"
 
-// isAtPath says whether a file was found at the path of a mapping of the recorded machine,
+// isAtPath reports whether a file was found at the path of a mapping of the recorded machine,
 // rather than where somebody said that it is.
 func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
 	return m.Inode != 0 && file == m.Path && (finder.Sysroot == "" || finder.Sysroot == "/") && finder.Exe != file &&
@@ -109,7 +109,7 @@ func (r *recording) ended() time.Time {
 	return info.ModTime()
 }
 
-// isOfThisBoot says whether the recording was made since this machine was started, which
+// isOfThisBoot reports whether the recording was made since this machine was started, which
 // gives numbers to devices.
 func (r *recording) isOfThisBoot() bool {
 	var info unix.Sysinfo_t
@@ -120,13 +120,13 @@ func (r *recording) isOfThisBoot() bool {
 	return r.file.Features().OSRelease == osRelease() && r.ended().After(started)
 }
 
-// isOverlay says whether a file is on overlayfs.
+// isOverlay reports whether a file is on overlayfs.
 func isOverlay(file string) bool {
 	var fs unix.Statfs_t
 	return unix.Statfs(file, &fs) != nil || int64(fs.Type) == unix.OVERLAYFS_SUPER_MAGIC //nolint:unconvert // its type depends on the machine
 }
 
-// bornAfter says whether a file came into being after a moment, as far as its file system
+// bornAfter reports whether a file came into being after a moment, as far as its file system
 // tells that.
 func bornAfter(file string, st *unix.Stat_t, moment time.Time) bool {
 	var x unix.Statx_t

@@ -150,7 +150,7 @@ func (c *CallFrames) wrongInstruction(in *cfi.Instruction) error {
 	return nil
 }
 
-// isNoSpace says whether the architecture is known not to have an address space.
+// isNoSpace reports whether the architecture is known not to have an address space.
 func (c *CallFrames) isNoSpace(space locexpr.AddressSpace) bool {
 	return space != locexpr.DefaultSpace && c.HasSpace != nil && !c.HasSpace(space)
 }

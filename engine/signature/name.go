@@ -156,7 +156,7 @@ func cutNewSuffixes(part string) string {
 	return part
 }
 
-// isLinkHash says whether a word is a hash that a linker put behind a name.
+// isLinkHash reports whether a word is a hash that a linker put behind a name.
 func isLinkHash(word string) bool {
 	return len(word) >= 8 && strings.Trim(word, "0123456789abcdef") == "" && strings.ContainsAny(word, "0123456789")
 }

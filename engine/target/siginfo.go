@@ -32,7 +32,7 @@ const (
 	signalFromTKill = -6
 )
 
-// IsFromProcess says whether a process sent a signal with an si_code.
+// IsFromProcess reports whether a process sent a signal with an si_code.
 func IsFromProcess(code int32) bool {
 	return code == SignalFromUser || code == signalFromQueue || code == signalFromTKill
 }

@@ -199,7 +199,7 @@ func (m *Module) Confirmed() bool {
 	return m.Object != nil && !m.IsAssumed && m.Object.HasID(m.BuildID)
 }
 
-// HasCode says whether the file of the module's code is here, rather than none or its debug
+// HasCode reports whether the file of the module's code is here, rather than none or its debug
 // file alone.
 func (m *Module) HasCode() bool { return m.Object != nil && !m.Object.DebugOnly() }
 

@@ -113,7 +113,7 @@ func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value
 	return v
 }
 
-// isReversed says whether a type is of the byte order that the machine does not have.
+// isReversed reports whether a type is of the byte order that the machine does not have.
 func (r *Reader) isReversed(t *dwarf.Type) bool {
 	base := named(t)
 	if base == nil || base.Endianity == locexpr.EndDefault {

@@ -138,7 +138,7 @@ func (r *Reader) converted(t *locexpr.BaseType, l locexpr.Location, bits uint32)
 // a format of its own.
 var errPartConverted = errors.New("parts of the number are in registers that keep numbers in another format")
 
-// isPartConverted says whether a floating point number has a part in a register that has
+// isPartConverted reports whether a floating point number has a part in a register that has
 // numbers in a format of its own, and more bits.
 func isPartConverted(t *locexpr.BaseType, l locexpr.Location) bool {
 	if t.Encoding != locexpr.EncodingFloat && t.Encoding != locexpr.EncodingComplexFloat {
@@ -235,7 +235,7 @@ func floatText(t *locexpr.BaseType, n locexpr.Value) string {
 	}
 }
 
-// isNegative says whether the sign of what is not a number is set.
+// isNegative reports whether the sign of what is not a number is set.
 func isNegative(t *locexpr.BaseType, n locexpr.Value) bool {
 	sign := int(t.Bits) - 1
 	switch {

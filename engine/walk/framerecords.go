@@ -177,7 +177,7 @@ func (w *walker) isMarkedOutermost(f *frame) bool {
 	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
-// isUnseenCode says whether a return address is in a module of which neither the file of
+// isUnseenCode reports whether a return address is in a module of which neither the file of
 // its code nor the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)

@@ -315,7 +315,7 @@ func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
 	return v, err
 }
 
-// isReadBack says whether the function of f, which nothing bounds, begins where the call
+// isReadBack reports whether the function of f, which nothing bounds, begins where the call
 // before a word leads: read from there, it has its return address in that very word.
 func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	site := s.sites[i]
@@ -374,7 +374,7 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 // errNoReturn says that what was read of code cannot be.
 var errNoReturn = errors.New("the return address that reading the code gives follows no call")
 
-// mayReturnTo says whether the PC of a frame that was found by reading code may be a return
+// mayReturnTo reports whether the PC of a frame that was found by reading code may be a return
 // address: it is in code. Of code that a runtime made it follows a call too, as far as anybody
 // can see, or is where a function begins that is returned to.
 func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {

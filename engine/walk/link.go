@@ -19,7 +19,7 @@ import (
 // errLinkOverwritten says that a row cannot be right.
 var errLinkOverwritten = errors.New("the link register has been overwritten by a call since, and reading the code does not say where the return address is")
 
-// isLinkOverwritten says whether the row of f has the return address in the link register,
+// isLinkOverwritten reports whether the row of f has the return address in the link register,
 // where a call of f has put its own.
 func (w *walker) isLinkOverwritten(ctx context.Context, f, caller *frame) (bool, error) {
 	if rule, _ := f.rule(f.source.Rules.ReturnAddress); rule.Kind != cfi.SameValue || caller.exact || f.module == nil || !f.source.By.IsDescribed() {
@@ -40,7 +40,7 @@ func (w *walker) isLinkOverwritten(ctx context.Context, f, caller *frame) (bool,
 	return called == otherwise, err
 }
 
-// exactCallee says whether the frame is of a signal, which called nothing.
+// exactCallee reports whether the frame is of a signal, which called nothing.
 func (f *frame) exactCallee() bool { return f.source != nil && f.source.IsSignalFrame() }
 
 // byReadLink is the caller of f by reading its code, where the link register has been

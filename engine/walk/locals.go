@@ -189,7 +189,7 @@ func (f *frame) checkPlaces(function dwarf.Entry) {
 	}
 }
 
-// isNowhereInList says whether a location list has nothing for the program location.
+// isNowhereInList reports whether a location list has nothing for the program location.
 func isNowhereInList(l *dwarf.Location, place locexpr.Location) bool {
 	return l.Lists != nil && place.IsUndefined()
 }

@@ -155,7 +155,7 @@ type comparison struct {
 	view  *view
 }
 
-// hasOther says whether the code shows that something else than a value is at a site, in
+// hasOther reports whether the code shows that something else than a value is at a site, in
 // waves of some masks at least. What it does not tell may be right: of what a call loses, too.
 func (k *comparison) hasOther(at site, want scalar) bool {
 	switch {
@@ -303,19 +303,19 @@ func (v *view) codeRule(column uint32) *rule {
 	return &v.rules[i]
 }
 
-// isMoved says whether the row has a register elsewhere than in itself.
+// isMoved reports whether the row has a register elsewhere than in itself.
 func (k *comparison) isMoved(column uint32) bool {
 	said, _ := k.row.Rule(uint64(column))
 	return said.Kind != cfi.SameValue
 }
 
-// canTellExec says whether the code shows where EXEC of the caller is.
+// canTellExec reports whether the code shows where EXEC of the caller is.
 func (k *comparison) canTellExec(column uint32) bool {
 	code := k.view.codeRule(column)
 	return code == nil || code.kind != undefinedRule
 }
 
-// differs says whether the row has a register of the caller's where the code shows that
+// differs reports whether the row has a register of the caller's where the code shows that
 // something else is. want are its values, by 32 bits.
 func (k *comparison) differs(column uint32, want ...scalar) bool {
 	said, _ := k.row.Rule(uint64(column))
@@ -331,7 +331,7 @@ func (k *comparison) differs(column uint32, want ...scalar) bool {
 	return false
 }
 
-// isInPlace says whether registers hold what they held on entry. There rules of .debug_frame
+// isInPlace reports whether registers hold what they held on entry. There rules of .debug_frame
 // are believed: those that ROCm's compilers write for saved registers hold on in epilogues.
 func (k *comparison) isInPlace(want []scalar) bool {
 	for _, v := range want {
@@ -443,7 +443,7 @@ func (k *comparison) pieces(expr []byte, words int) (sites []site, ok bool) {
 	return sites, len(sites) == words
 }
 
-// hasTooManyLanes says whether the row has a vector register that calls may change in memory,
+// hasTooManyLanes reports whether the row has a vector register that calls may change in memory,
 // and the code saves there the lanes alone that were not active on entry.
 func (k *comparison) hasTooManyLanes(t *touchedVector) bool {
 	said, _ := k.row.Rule(uint64(t.column))
@@ -451,7 +451,7 @@ func (k *comparison) hasTooManyLanes(t *touchedVector) bool {
 	return said.Kind == cfi.Offset && code != nil && code.kind == vectorRule && code.sites[0].kind == nowhere && code.sites[1].kind != nowhere
 }
 
-// hasOtherLanes says whether the row has a vector register where the code shows that a lane
+// hasOtherLanes reports whether the row has a vector register where the code shows that a lane
 // holds something else.
 func (k *comparison) hasOtherLanes(t *touchedVector) bool {
 	said, _ := k.row.Rule(uint64(t.column))
@@ -471,5 +471,5 @@ func (k *comparison) hasOtherLanes(t *touchedVector) bool {
 		slices.ContainsFunc(v.lanes, func(l laneValue) bool { return l.in.isOther(own) || l.out.isOther(own) })
 }
 
-// isOther says whether something is known of lanes, and is not what they should hold.
+// isOther reports whether something is known of lanes, and is not what they should hold.
 func (p part) isOther(want part) bool { return p.kind != unknownPart && p != want }

@@ -481,7 +481,7 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	return fs.mode.jumped(&set)
 }
 
-// isJumpedTo says whether branches lead to the entry of a function from outside the code
+// isJumpedTo reports whether branches lead to the entry of a function from outside the code
 // that is asked about.
 func (o *objectCode) isJumpedTo(r *sdk.CodeRange, entry uint64) bool {
 	return o.layout != nil && slices.ContainsFunc(jumpsTo(o.layout.jumps, entry), func(j jump) bool {

@@ -53,7 +53,7 @@ type processor struct {
 // canRun says whether the processor has waves of a size.
 func (p *processor) canRun(lanes uint32) bool { return slices.Contains(p.lanes, lanes) }
 
-// hasVector says whether waves can have a vector register or accumulation register.
+// hasVector reports whether waves can have a vector register or accumulation register.
 func (p *processor) hasVector(at place) bool {
 	if at >= agprs {
 		return uint32(at-agprs) < p.agprs //nolint:gosec // below vectors

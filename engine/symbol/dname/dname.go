@@ -22,7 +22,7 @@ const (
 // Main is the name of the function that a program of D begins with, which is not mangled.
 const Main = "_Dmain"
 
-// IsMangled says whether a name looks like one of D's.
+// IsMangled reports whether a name looks like one of D's.
 func IsMangled(name string) bool { return strings.HasPrefix(name, "_D") }
 
 // GNU is the readable form of a name in the spelling of binutils 2.40; ok is false where it
@@ -138,12 +138,12 @@ func (p *parser) reference() (to int, ok bool) {
 	return 0, false
 }
 
-// isTemplate says whether a template instance without a length is next.
+// isTemplate reports whether a template instance without a length is next.
 func (p *parser) isTemplate() bool {
 	return strings.HasPrefix(p.rest(), "__T") || strings.HasPrefix(p.rest(), "__U")
 }
 
-// isName says whether a part of a qualified name is at a distance.
+// isName reports whether a part of a qualified name is at a distance.
 func (p *parser) isName(distance int) bool {
 	q := parser{s: p.s, at: min(p.at+distance, len(p.s))}
 	if isDigit(q.peek(0)) || q.isTemplate() {

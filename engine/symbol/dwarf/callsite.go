@@ -179,7 +179,7 @@ func (e Entry) Root() (Entry, error) {
 	return e, e.b.wrong(e.off, "the entry is an instance of instances more than %d deep", maxOrigins)
 }
 
-// SameFunction says whether two entries are of one function: they have the same
+// SameFunction reports whether two entries are of one function: they have the same
 // root, or other units know both by the same name.
 func SameFunction(a, b Entry) (bool, error) {
 	x, err := a.Root()

@@ -218,7 +218,7 @@ func newSharing(e Entry) sharing {
 	return sharing{lines, e.b, uint32(e.off - e.b.offset), nil}
 }
 
-// isFolded says whether a function without addresses has the code of another one: it is
+// isFolded reports whether a function without addresses has the code of another one: it is
 // as long, and has lines there.
 func (r *Reader) isFolded(kept, p *sharing) bool {
 	x, err := p.holder.functions.get(func() (*functions, error) { return p.holder.findFunctions(false) })

@@ -481,7 +481,7 @@ func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *
 	return name, false, b, off
 }
 
-// isClosure says whether a function is the operator of a lambda, as gcc describes it: its
+// isClosure reports whether a function is the operator of a lambda, as gcc describes it: its
 // class has no name, and its first parameter is called __closure.
 func (b *body) isClosure(function uint64) bool {
 	e, err := b.entryAt(function)

@@ -85,7 +85,7 @@ func (t *Table) call(tree []byte, n int, f *function) (c call, ok bool) {
 	return c, isName && b[l.zero] == 0 && c.line >= 0 && c.parent >= 0 && uint64(c.parent) < f.end-f.start
 }
 
-// hasTrees says whether all trees of functions over the whole table are in the bytes
+// hasTrees reports whether all trees of functions over the whole table are in the bytes
 // where they should be if offsets counted from the first. Zeros could be calls of the
 // function whose name is the first of all, so most must have others.
 func (t *Table) hasTrees(gofunc []byte) bool {

@@ -49,7 +49,7 @@ type typedTranslator struct {
 	frag   *Fragment
 }
 
-// isTyped says whether the operations of an expression are ROCm's.
+// isTyped reports whether the operations of an expression are ROCm's.
 func isTyped(fields []Field) bool {
 	return len(fields) > 0 && strings.HasPrefix(fields[0].Value.Text, "DIOp")
 }

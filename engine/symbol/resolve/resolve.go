@@ -262,7 +262,7 @@ func completeDecoded(last *symbol.Frame, s *symbol.Symbol) {
 	}
 }
 
-// MayBeEqual says whether the code at an address may be that of several functions, of which
+// MayBeEqual reports whether the code at an address may be that of several functions, of which
 // debug information tells: a linker that made one code of them left their symbols.
 func (r *Resolver) MayBeEqual(address uint64) bool {
 	return r.dwarf() != nil && r.symbols().IsShared(address)

@@ -275,7 +275,7 @@ func build(list []candidate) *Table {
 	return t
 }
 
-// isSameFunction says whether two names of one code are of one function, of all or of the
+// isSameFunction reports whether two names of one code are of one function, of all or of the
 // complete object as the Itanium C++ ABI calls constructors (C1, C2) and destructors (D0 to D2).
 func isSameFunction(a, b string) bool {
 	if len(a) != len(b) {
@@ -389,7 +389,7 @@ func (t *Table) Start() (address uint64, ok bool) {
 	return t.entries[0].start, true
 }
 
-// IsShared says whether the function that holds an address has several names.
+// IsShared reports whether the function that holds an address has several names.
 func (t *Table) IsShared(address uint64) bool {
 	e := t.find(address)
 	return e != nil && e.isShared

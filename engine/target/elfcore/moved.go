@@ -15,14 +15,14 @@ import (
 // pages: Chromium, node (--use-largepages) and HHVM copy their code into anonymous memory,
 // which takes the place of the file's mapping.
 
-// isMoved says whether an executable segment of an image named name has executable memory
+// isMoved reports whether an executable segment of an image named name has executable memory
 // without a file in its place.
 func (m *modules) isMoved(name string, p *object.Program, at uint64) bool {
 	s := m.memory.segment(at)
 	return p.Flags&elf.PF_X != 0 && s != nil && s.flags&elf.PF_X != 0 && !m.isMapped(name, at)
 }
 
-// isMapped says whether a file is mapped at an address: the one of a name, or another one.
+// isMapped reports whether a file is mapped at an address: the one of a name, or another one.
 // The kernel names some memory that is of no file, too.
 func (m *modules) isMapped(name string, at uint64) bool {
 	r := m.process.files.at(at)
@@ -78,7 +78,7 @@ func appendPart(list []target.Segment, s target.Segment, from, to uint64) []targ
 	return append(list, s)
 }
 
-// isSameCode says whether memory has the bytes of an object's code, but for those that were
+// isSameCode reports whether memory has the bytes of an object's code, but for those that were
 // changed: traces and breakpoints are. known is false where one of both is not here.
 func (m *modules) isSameCode(o *object.Object, address, at, size uint64) (is, known bool) {
 	here := m.memory.readDumped(at, min(size, maxCompared))

@@ -153,7 +153,7 @@ func (j *JITDump) Find(time, address uint64) (best *JITFunction, start, end uint
 	return best, start, end
 }
 
-// isNewer says whether of two functions, by their indexes, the first was made later: of two at
+// isNewer reports whether of two functions, by their indexes, the first was made later: of two at
 // one time the one that is later in the file.
 func (j *JITDump) isNewer(a, b int) bool {
 	return cmp.Or(cmp.Compare(j.Functions[a].Time, j.Functions[b].Time), cmp.Compare(a, b)) > 0

@@ -89,7 +89,7 @@ func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool)
 	return name, e.function, e.end, err == nil
 }
 
-// NamesIn says whether a function lies between two addresses.
+// NamesIn reports whether a function lies between two addresses.
 func (p *PerfMap) NamesIn(start, end uint64) bool {
 	if p == nil {
 		return false

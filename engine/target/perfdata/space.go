@@ -31,7 +31,7 @@ type Mapping struct {
 	Replaced *Mapping
 }
 
-// HasNoFile says whether a mapping has no file behind it: what the kernel calls by a name of
+// HasNoFile reports whether a mapping has no file behind it: what the kernel calls by a name of
 // its own, and files that are memory.
 func (m *Mapping) HasNoFile() bool {
 	name := m.Path

@@ -134,7 +134,7 @@ func (c *copied) copyCode(known []mapping, isLost func(*mapping) bool) {
 	}
 }
 
-// mayBegin says whether a mapping may begin with the header of a code object: it is of the
+// mayBegin reports whether a mapping may begin with the header of a code object: it is of the
 // start of a file, or of the middle of one, and no other mapping of it goes before.
 func (c *copied) mayBegin(i int) bool {
 	m := &c.maps[i]

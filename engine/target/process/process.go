@@ -214,7 +214,7 @@ func (o *outline) isLost(c *copied, m *mapping) bool {
 	return lost
 }
 
-// hasName says whether there is a file at the path of a mapping, and sets where the mapped
+// hasName reports whether there is a file at the path of a mapping, and sets where the mapped
 // one is opened in its place if it has another inode: something else was mounted there. On
 // overlayfs the inode of the mapping may be that of the file beneath.
 func (o *outline) hasName(c *copied, m *mapping) bool {

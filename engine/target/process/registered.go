@@ -101,7 +101,7 @@ func (c *copied) readAndKeep(address uint64, buf []byte) (int, error) {
 	return n, nil
 }
 
-// isFree says whether a part of memory is none of which something was copied: stacks are,
+// isFree reports whether a part of memory is none of which something was copied: stacks are,
 // and a list may lie.
 func (c *copied) isFree(address, size uint64) bool {
 	return size > 0 && address+size > address && !slices.ContainsFunc(c.pieces, func(p piece) bool { return address < p.end() && p.address < address+size })

@@ -62,7 +62,7 @@ func Descriptor(o *object.Object) (address uint64, ok bool) {
 	return address, ok
 }
 
-// isNamed says whether the names of an object's own symbols have the variable's: to read
+// isNamed reports whether the names of an object's own symbols have the variable's: to read
 // them takes less than the symbols.
 func isNamed(o *object.Object) bool {
 	if s := o.Section(".strtab"); s != nil {

@@ -38,7 +38,7 @@ func (m *memory) readSaveHeader(ctx context.Context, address uint64) (saveHeader
 	return saveHeader{word(0), word(4), word(8), word(12), word(16), word(20)}, nil
 }
 
-// isEmpty says whether there were no waves.
+// isEmpty reports whether there were no waves.
 func (h *saveHeader) isEmpty() bool { return h.stackSize == 0 && h.wavesSize == 0 }
 
 // check is why the header contradicts itself, or nil.
@@ -95,7 +95,7 @@ func (r *reader) areasOf(ctx context.Context, q *queue, a *agent) (found areas, 
 	return areas{h.waves, 1}, said + ": where the areas of its other XCCs are is not known: the waves of XCC 0 alone are read"
 }
 
-// isLaidOut says whether the headers of areas, as far as they are there, all lead to the end
+// isLaidOut reports whether the headers of areas, as far as they are there, all lead to the end
 // of the last one, and have their waves within their areas.
 func (r *reader) isLaidOut(ctx context.Context, start uint64, a areas) bool {
 	if a.count == 0 || a.count > maxXCCs || a.size < saveHeaderSize {
