@@ -171,6 +171,9 @@ func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err er
 // checkPlaces says where DW_AT_return_addr or DW_AT_static_link of a function gives anything
 // but one memory location description, which is ill-formed (A.3.3.5).
 func (f *frame) checkPlaces(function dwarf.Entry) {
+	if function.IsZero() {
+		return // its unit cannot be read, which is said
+	}
 	for _, attr := range []dwarf.Attr{dwarf.AttrReturnAddr, dwarf.AttrStaticLink} {
 		l, ok, err := function.Location(attr)
 		if !ok && err == nil {
