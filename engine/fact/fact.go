@@ -61,7 +61,7 @@ func (c *crash) hasFiles() bool {
 	return c.machine != nil
 }
 
-// whole is what happened: the first crash, where a handler caught it.
+// whole says what happened: at the first crash, where a handler caught it.
 func (c *crash) whole() string {
 	x := c.first
 	if x == nil {

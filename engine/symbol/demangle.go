@@ -118,15 +118,21 @@ func (s *nameStyle) demangleOnce(name string) string {
 	return readable
 }
 
+// read has the library read a name, of legacy Rust as one of C++; ok is false of a name
+// that it does not read, or that would reach the bound.
+func read(name string, style demangle.Option) (readable string, ok bool) {
+	readable, err := demangle.ToString(name, style, demangle.NoRust, demangle.MaxLength(maxDemangled))
+	return readable, err == nil && len(readable) < 1<<maxDemangled
+}
+
 // maxSuffixes bounds the places at which a suffix is looked for.
 const maxSuffixes = 8
 
 // demangleCpp demangles a name of C++. LLVM reads suffixes behind names of any kind
 // (docs/upstream.md), such as that of a static variable of a function.
 func (s *nameStyle) demangleCpp(name string) (string, bool) {
-	readable, err := demangle.ToString(name, s.cpp, demangle.NoRust, demangle.MaxLength(maxDemangled))
-	if err == nil || s.cpp != demangle.LLVMStyle {
-		return readable, err == nil
+	if readable, ok := read(name, s.cpp); ok || s.cpp != demangle.LLVMStyle {
+		return readable, ok
 	}
 	end := 0
 	for range maxSuffixes {
@@ -135,7 +141,7 @@ func (s *nameStyle) demangleCpp(name string) (string, bool) {
 			break
 		}
 		end += dot
-		if readable, err := demangle.ToString(name[:end], s.cpp, demangle.NoRust, demangle.MaxLength(maxDemangled)); err == nil {
+		if readable, ok := read(name[:end], s.cpp); ok {
 			return readable + " (" + name[end:] + ")", true
 		}
 		end++

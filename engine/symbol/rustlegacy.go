@@ -34,8 +34,8 @@ func demangleLegacyRust(name string, style demangle.Option) (string, bool) {
 		}
 		name = name[:i+1]
 	}
-	text, err := demangle.ToString(name, style, demangle.NoRust, demangle.MaxLength(maxDemangled))
-	if err != nil {
+	text, ok := read(name, style)
+	if !ok {
 		return "", false
 	}
 	hash := legacyHash.FindStringIndex(text)

@@ -16,8 +16,8 @@ import (
 // are refused.
 func demangleRust(name string, style demangle.Option) string {
 	marked, standIns := markRust(name)
-	readable, err := demangle.ToString(marked, style, demangle.MaxLength(maxDemangled))
-	if err != nil || len(readable) >= 1<<maxDemangled {
+	readable, ok := read(marked, style)
+	if !ok {
 		return name
 	}
 	readable = strings.TrimSuffix(emptyPaths.Replace(readable), "::")
