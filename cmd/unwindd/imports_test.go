@@ -75,6 +75,8 @@ var floors = []string{
 	"internal/valuecheck", // likewise
 	"internal/otlpcheck",  // likewise
 	"internal/damage",     // likewise
+	"internal/subject",    // likewise
+	"internal/schema",     // likewise
 	"internal/oracle",     // likewise
 	"internal/proof",      // likewise
 	"internal/ehpe",
@@ -101,6 +103,8 @@ var only = map[string][]string{
 	"internal/escape":     {},
 	"internal/oracle":     {},
 	"internal/recorded":   {"internal/oracle", "internal/proof"},
+	"internal/subject":    {"internal/oracle"},
+	"internal/schema":     {"internal/oracle"},
 	"internal/proof":      {},
 	"internal/valuecheck": {},
 	"internal/otlpcheck":  {},

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // wordsRecording is what perf recorded of a program of two processes; its
@@ -329,54 +330,15 @@ func TestProfileWithoutSymbolsHasAddresses(t *testing.T) {
 // TestProfileIsAsItsSchemaHasIt reads the JSON by docs/profile.schema.json, which
 // has every member that is written.
 func TestProfileIsAsItsSchemaHasIt(t *testing.T) {
-	schema := closedSchema(t, "profile.schema.json")
+	profiles := schema.Docs(t, "profile.schema.json")
 	for _, args := range [][]string{{}, {"--symbols=false"}, {"--max-stack", "2"}} {
 		out, _ := runProfile(t, append(args, wordsRecording, "--format", "json")...)
 		var p any
 		if err := json.Unmarshal([]byte(out), &p); err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range checkSchema(schema, "profile", p, schema) {
+		for _, wrong := range profiles.Check("profile", p) {
 			t.Error(wrong)
-		}
-	}
-}
-
-// closedSchema reads a schema of docs/, and makes it refuse members that it does not
-// describe.
-func closedSchema(t *testing.T, name string) map[string]any {
-	t.Helper()
-	schema := readSchema(name)
-	if schema == nil {
-		t.Fatalf("docs/%s cannot be read", name)
-	}
-	return schema
-}
-
-// readSchema is closedSchema; it gives nil where there is none.
-func readSchema(name string) map[string]any {
-	b, err := os.ReadFile(filepath.Join("../../docs", name))
-	schema := map[string]any{}
-	if err != nil || json.Unmarshal(b, &schema) != nil {
-		return nil
-	}
-	closeSchema(schema)
-	return schema
-}
-
-// closeSchema makes a schema refuse members that it does not describe.
-func closeSchema(schema any) {
-	switch s := schema.(type) {
-	case map[string]any:
-		for _, sub := range s {
-			closeSchema(sub)
-		}
-		if _, ok := s["properties"].(map[string]any); ok {
-			s["additionalProperties"] = false
-		}
-	case []any:
-		for _, sub := range s {
-			closeSchema(sub)
 		}
 	}
 }

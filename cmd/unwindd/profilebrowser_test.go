@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // pageIn is a page as headless Chromium has it when its scripts have run.
@@ -187,15 +188,15 @@ func TestSpeedscopeReadsTheProfile(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &file); err != nil {
 		t.Fatal(err)
 	}
-	schema := map[string]any{}
+	format := schema.Schema{}
 	b, err := os.ReadFile(filepath.Join(release, "file-format-schema.json"))
 	if err == nil {
-		err = json.Unmarshal(b, &schema)
+		err = json.Unmarshal(b, (*map[string]any)(&format))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range checkSchema(schema, "file", file, schema) {
+	for _, wrong := range format.Check("file", file) {
 		t.Error(wrong)
 	}
 	p := readProfile(t, wordsRecording, "--event", "cpu-clock")
@@ -270,81 +271,4 @@ func speedscopeNanoseconds(t *testing.T, text string) int64 {
 		t.Fatal(err)
 	}
 	return d.Nanoseconds()
-}
-
-// checkSchema says what of a value is not as a JSON Schema has it, of the keywords
-// that the schemas of profiles use. Another keyword is a finding too.
-func checkSchema(root map[string]any, at string, v any, schema map[string]any) (wrong []string) {
-	say := func(format string, args ...any) { wrong = append(wrong, at+": "+fmt.Sprintf(format, args...)) }
-	number, isNumber := v.(float64)
-	text, isText := v.(string)
-	list, isList := v.([]any)
-	object, isObject := v.(map[string]any)
-	for keyword, want := range schema {
-		switch keyword {
-		case "$schema", "$id", "$defs", "definitions", "title", "description":
-		case "$ref":
-			var d any = root
-			for _, name := range strings.Split(strings.TrimPrefix(want.(string), "#/"), "/") {
-				d = d.(map[string]any)[name]
-			}
-			wrong = append(wrong, checkSchema(root, at, v, d.(map[string]any))...)
-		case "type":
-			ok := map[string]bool{
-				"object": isObject, "array": isList, "string": isText, "number": isNumber,
-				"integer": isNumber && number == math.Trunc(number), "boolean": v == true || v == false,
-			}[want.(string)]
-			if !ok {
-				say("%v is not of type %s", v, want)
-			}
-		case "const":
-			if v != want {
-				say("%v is not %v", v, want)
-			}
-		case "enum":
-			if !slices.Contains(want.([]any), v) {
-				say("%v is not in %v", v, want)
-			}
-		case "minimum":
-			if isNumber && number < want.(float64) {
-				say("%v is less than %v", v, want)
-			}
-		case "pattern":
-			if isText && !regexp.MustCompile(want.(string)).MatchString(text) {
-				say("%q does not match %s", text, want)
-			}
-		case "items":
-			for i, e := range list {
-				wrong = append(wrong, checkSchema(root, fmt.Sprintf("%s[%d]", at, i), e, want.(map[string]any))...)
-			}
-		case "required":
-			for _, name := range want.([]any) {
-				if _, ok := object[name.(string)]; isObject && !ok {
-					say("has no %s", name)
-				}
-			}
-		case "properties":
-			for name, sub := range want.(map[string]any) {
-				if e, ok := object[name]; ok {
-					wrong = append(wrong, checkSchema(root, at+"."+name, e, sub.(map[string]any))...)
-				}
-			}
-		case "additionalProperties":
-			properties, _ := schema["properties"].(map[string]any)
-			for name := range object {
-				if want == false && properties[name] == nil {
-					say("has the member %s", name)
-				}
-			}
-		case "anyOf":
-			if !slices.ContainsFunc(want.([]any), func(sub any) bool {
-				return len(checkSchema(root, at, v, sub.(map[string]any))) == 0
-			}) {
-				say("is none of the alternatives")
-			}
-		default:
-			say("the schema has an unknown keyword %q", keyword)
-		}
-	}
-	return wrong
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // TestWhatIsKnownOfWavesIsInTheSchema writes a profile that has every member about waves.
@@ -45,8 +46,8 @@ func TestWhatIsKnownOfWavesIsInTheSchema(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &out); err != nil {
 		t.Fatal(err)
 	}
-	schema := closedSchema(t, "profile.schema.json")
-	for _, wrong := range checkSchema(schema, "profile", out, schema) {
+	profiles := schema.Docs(t, "profile.schema.json")
+	for _, wrong := range profiles.Check("profile", out) {
 		t.Error(wrong)
 	}
 	members := func(of string, index int, names ...string) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // children are the live child processes of a process.
@@ -83,7 +84,7 @@ func TestPluginIsAProcessOfItsOwn(t *testing.T) {
 // TestKilledPluginCostsAtMostTheStackInProgress kills the plugin as often as it
 // shows up, for a while.
 func TestKilledPluginCostsAtMostTheStackInProgress(t *testing.T) {
-	core := crashCore(t, build(t, "mtcore"), "segv", "40")
+	core := subject.Core(t, subject.Build(t, "mtcore"), "segv", "40")
 	want := stackJSON(t, core)
 	for _, kills := range []int{1, 4} {
 		cmd, out := start(t, "stack", "--format", "json", core)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // flags are the flags that ask a server.
@@ -116,7 +117,7 @@ func TestServerOfOtherTargets(t *testing.T) {
 		}
 	})
 	t.Run("goroutines", func(t *testing.T) {
-		core, _ := crash(t, buildGoroutines(t, "goroutines", "local"), "panic", "10")
+		core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
 		s.compareWithLocal(t, core, "--goroutines", "--format", "json")
 		s.compareWithLocal(t, core, "--goroutines", "--locals")
 	})
