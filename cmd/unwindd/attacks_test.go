@@ -410,26 +410,33 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	list := append(append(dwarfAttacks(), frameAttacks()...), textAttacks(t)...)
 	list = append(list, attack{"an expression that loops", nil, []string{"eval --arch x86_64 --expr skip_-3", "dump expr --arch x86_64 --hex 2ffdff"}})
-	for i, a := range list {
-		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d", i))
-		if err := os.WriteFile(path, a.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range a.commands {
-			if text == "SNAPSHOT" {
-				if err := os.WriteFile(path, inSnapshot(t, a.content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				text = "stack FILE"
+	for _, a := range list {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			a.run(t)
+		})
+	}
+}
+
+// run runs the commands of an attack.
+func (a *attack) run(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, a.content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range a.commands {
+		if text == "SNAPSHOT" {
+			if err := os.WriteFile(path, inSnapshot(t, a.content), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			// The test binary takes what begins with a flag for its own.
-			args := append(strings.Fields(text), "--in-process")
-			for j := range args {
-				args[j] = strings.ReplaceAll(strings.Replace(args[j], "skip_", "skip ", 1), "FILE", path)
-			}
-			outlives(t, a.name, text, args)
+			text = "stack FILE"
 		}
-		_ = os.Remove(path)
+		// The test binary takes what begins with a flag for its own.
+		args := append(strings.Fields(text), "--in-process")
+		for i := range args {
+			args[i] = strings.ReplaceAll(strings.Replace(args[i], "skip_", "skip ", 1), "FILE", path)
+		}
+		outlives(t, a.name, text, args)
 	}
 }
 

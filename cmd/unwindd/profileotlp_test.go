@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,8 +81,6 @@ func TestProfilesAreSentToACollector(t *testing.T) {
 }
 
 func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
-	oracle.All(t)
-	t.Parallel()
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 2)
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), "too\nold")
 	for name, c := range map[string]struct {
@@ -108,18 +105,6 @@ func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
 			}
 		})
 	}
-	t.Run("closed", func(t *testing.T) {
-		long(t)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		status, messages := export(t, "grpc://me:secret@"+l.Addr().String())
-		if want := "unwindd: collector grpc://" + l.Addr().String() + ": 5 attempts, at last: Unavailable: "; status != exitInput || !strings.Contains(messages, want) || strings.Contains(messages, "secret") {
-			t.Errorf("exit status %d, expected %d and %q:\n%s", status, exitInput, want, messages)
-		}
-	})
 }
 
 func TestFlagsOfCollectorsAreChecked(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // flags are the flags that ask a server.
@@ -60,7 +59,7 @@ func TestServerEqualsLocal(t *testing.T) {
 }
 
 // TestServerOfOtherTargets asks about targets that are made: with separate debug files, from
-// standard input, of goroutines, and of a process that lives.
+// standard input, and of a process that lives.
 func TestServerOfOtherTargets(t *testing.T) {
 	s := serve(t)
 	t.Run("debug file", func(t *testing.T) {
@@ -95,11 +94,6 @@ func TestServerOfOtherTargets(t *testing.T) {
 		if out[0] != out[1] {
 			t.Error(firstDifference(out[1], out[0]))
 		}
-	})
-	t.Run("goroutines", func(t *testing.T) {
-		core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
-		s.compareWithLocal(t, core, "--goroutines", "--format", "json")
-		s.compareWithLocal(t, core, "--goroutines", "--locals")
 	})
 	t.Run("process", func(t *testing.T) {
 		cmd := exec.Command("sleep", "60")

@@ -38,7 +38,7 @@ func end(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// names are the names of what is in a folder.
+// names lists the entries of a folder.
 func names(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	files, err := os.ReadDir(dir)

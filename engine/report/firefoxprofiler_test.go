@@ -108,7 +108,7 @@ func firefoxThreads(t *testing.T, ask func(...string) string) (threads []firefox
 }
 
 // TestFirefoxProfilerReadsTheProfile has Firefox Profiler sum up each thread of each
-// event, and compares its sums with those of every sample.
+// event, and compares its sums with the sums over the samples.
 func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the profile by other tools")

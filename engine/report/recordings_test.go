@@ -75,7 +75,7 @@ func gpuProfile(t testing.TB, events ...string) *Profile {
 	return recordedProfile(t, recordedEngine(t, engine.Options{}), gpuRecording, engine.ProfileOptions{GPU: []string{gpuSamples}}, events...)
 }
 
-// formOf is what a profile is in a form.
+// formOf is a profile in a form.
 func formOf(t testing.TB, write func(io.Writer) error) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -91,7 +91,7 @@ func foldedOf(t testing.TB, r *Profile, event string) string {
 	return formOf(t, func(w io.Writer) error { return r.WriteFolded(w, event) })
 }
 
-// summaryOf is what is said of a profile when it is made.
+// summaryOf is the summary of a profile.
 func summaryOf(t testing.TB, r *Profile, o SummaryOptions) string {
 	t.Helper()
 	return formOf(t, func(w io.Writer) error { return r.WriteSummary(w, o) })
@@ -212,12 +212,12 @@ func parseFolded(t testing.TB, text string) map[string]uint64 {
 	got := map[string]uint64{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		at := strings.LastIndexByte(line, ' ')
-		n, err := strconv.ParseUint(line[at+1:], 10, 64)
+		blank := strings.LastIndexByte(line, ' ')
+		n, err := strconv.ParseUint(line[blank+1:], 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[line[:at]] += n
+		got[line[:blank]] += n
 	}
 	return got
 }
@@ -384,13 +384,13 @@ func TestProfileCutsStacksAtTheirLimit(t *testing.T) {
 }
 
 func TestProfileDoesNotDependOnTheNumberOfGoroutines(t *testing.T) {
-	by := func(jobs int) string {
+	profiled := func(jobs int) string {
 		r := recordedProfile(t, recordedEngine(t, engine.Options{}), wordsRecording, engine.ProfileOptions{Jobs: jobs})
 		return formOf(t, r.WriteJSON)
 	}
-	one := by(1)
+	one := profiled(1)
 	for _, jobs := range []int{2, 7} {
-		if by(jobs) != one {
+		if profiled(jobs) != one {
 			t.Errorf("%d goroutines: other bytes than one", jobs)
 		}
 	}

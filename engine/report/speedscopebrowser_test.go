@@ -106,11 +106,11 @@ func speedscopeTable(t *testing.T, release string, file any) (title string, rows
 	for _, m := range speedscopeText.FindAllStringSubmatch(page, -1) {
 		texts = append(texts, html.UnescapeString(m[1]))
 	}
-	at := slices.Index(texts, "Sandwich")
-	if at < 0 || at+1 == len(texts) {
+	view := slices.Index(texts, "Sandwich")
+	if view < 0 || view+1 == len(texts) {
 		t.Fatalf("speedscope shows no profile: %q", texts)
 	}
-	title = texts[at+1]
+	title = texts[view+1]
 	for i := 0; i+2 < len(texts); i++ {
 		if speedscopeAmount.MatchString(texts[i]) && speedscopeAmount.MatchString(texts[i+1]) {
 			rows = append(rows, fmt.Sprintf("%d %d %s", speedscopeNanoseconds(t, texts[i]), speedscopeNanoseconds(t, texts[i+1]), texts[i+2]))

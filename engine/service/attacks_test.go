@@ -69,7 +69,7 @@ func newCanary(t *testing.T, paths ...string) *canary {
 	return &canary{fd}
 }
 
-// isDead says whether a file was opened since it was last asked.
+// isDead reports whether a file was opened since the last call.
 func (c *canary) isDead() bool {
 	n, err := unix.Read(c.watch, make([]byte, 4096))
 	return err == nil && n > 0
@@ -209,13 +209,13 @@ func overlapping(t *testing.T, snapshot []byte) []byte {
 	t.Helper()
 	b := bytes.Clone(snapshot)
 	head := []byte("PK\x01\x02")
-	for at := bytes.Index(b, head); at >= 0; {
-		binary.LittleEndian.PutUint32(b[at+42:], 0)
-		next := bytes.Index(b[at+4:], head)
+	for entry := bytes.Index(b, head); entry >= 0; {
+		binary.LittleEndian.PutUint32(b[entry+42:], 0)
+		next := bytes.Index(b[entry+4:], head)
 		if next < 0 {
 			break
 		}
-		at += 4 + next
+		entry += 4 + next
 	}
 	return b
 }

@@ -132,8 +132,8 @@ func sourceModules(t *testing.T) (list []damagedRequest) {
 // noteID is the build ID of an ELF file's note; nil: none is found.
 func noteID(b []byte) []byte {
 	head := []byte("\x04\x00\x00\x00\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00")
-	if at := bytes.Index(b, head); at >= 0 && at+len(head)+20 <= len(b) {
-		return b[at+len(head):][:20]
+	if note := bytes.Index(b, head); note >= 0 && note+len(head)+20 <= len(b) {
+		return b[note+len(head):][:20]
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (s *testServer) readDamaged(t *testing.T, r *damagedRequest, random *rand.R
 // damagedKinds are how requests of damaged files may end, beside well.
 var damagedKinds = []string{"usage", "not-found", "mismatch", "unreadable", "long-answer"}
 
-// askDamaged makes a request. problem says what of its answer should not be.
+// askDamaged makes a request. problem tells what is wrong with its answer.
 func (s *testServer) askDamaged(method, path string, body []byte) (how, problem string) {
 	how, problem, _ = s.askWhatIsDamaged(method, path, body)
 	return how, problem
@@ -329,10 +329,10 @@ func (s *testServer) askWhatIsDamaged(method, path string, body []byte) (how, pr
 	return how + " " + kind, "", string(text)
 }
 
-// around is what is about the place of a text in another one.
+// around is the text before and behind the place of another one in it.
 func around(text []byte, what string) []byte {
-	at := bytes.Index(text, []byte(what))
-	return text[max(0, at-200):min(len(text), at+200)]
+	found := bytes.Index(text, []byte(what))
+	return text[max(0, found-200):min(len(text), found+200)]
 }
 
 // mustBeClean fails where a server that has nothing to do has files of requests.
@@ -346,7 +346,7 @@ func (s *testServer) mustBeClean(t *testing.T) {
 	}
 }
 
-// isPluginSocket says whether a file of a worker's folder is a socket of its plugins, which stay.
+// isPluginSocket reports whether a file of a worker's folder is a socket of its plugins, which stay.
 func isPluginSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || info.IsDir() || info.Mode()&os.ModeSocket != 0

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -169,30 +170,61 @@ func lanes32() string {
 	return hex.EncodeToString(b)
 }
 
+// evaluating sets what parameters of an evaluation are in its job.
+var evaluating = map[string]func(*job.Evaluate, string) error{
+	"arch":      func(j *job.Evaluate, v string) error { j.Arch = v; return nil },
+	"processor": func(j *job.Evaluate, v string) error { j.Processor = v; return nil },
+	"expr":      func(j *job.Evaluate, v string) error { j.Expr = &v; return nil },
+	"reg":       func(j *job.Evaluate, v string) error { j.Registers = append(j.Registers, v); return nil },
+	"mem":       func(j *job.Evaluate, v string) error { j.Memory = append(j.Memory, v); return nil },
+	"stack":     func(j *job.Evaluate, v string) error { j.Stack = append(j.Stack, v); return nil },
+	"cfa":       func(j *job.Evaluate, v string) error { j.CFA = v; return nil },
+	"object":    func(j *job.Evaluate, v string) error { j.Object = v; return nil },
+	"kind":      func(j *job.Evaluate, v string) error { j.Kind = v; return nil },
+	"var":       func(j *job.Evaluate, v string) error { j.Var = v; return nil },
+	"trace":     func(j *job.Evaluate, _ string) error { j.Trace = true; return nil },
+	"frame":     func(j *job.Evaluate, v string) (err error) { j.Frame, err = strconv.Atoi(v); return err },
+	"depth":     func(j *job.Evaluate, v string) (err error) { j.Limits.Depth, err = strconv.Atoi(v); return err },
+	"elements":  func(j *job.Evaluate, v string) (err error) { j.Limits.Elements, err = strconv.Atoi(v); return err },
+	"read":      func(j *job.Evaluate, v string) (err error) { j.Read, err = strconv.ParseUint(v, 10, 64); return err },
+	"wave": func(j *job.Evaluate, v string) error {
+		lanes, err := strconv.ParseUint(v, 10, 32)
+		j.Wave = uint32(lanes)
+		return err
+	},
+	"lane": func(j *job.Evaluate, v string) error {
+		lane, err := strconv.ParseInt(v, 10, 32)
+		j.Lane = &lane
+		return err
+	},
+}
+
 // evaluatedHere is what an evaluation gives that no server makes.
-func evaluatedHere(t *testing.T, query url.Values, path string) (string, error) {
+func evaluatedHere(t *testing.T, format string, query url.Values, path string) (string, error) {
 	t.Helper()
-	var o pb.EvaluateOptions
-	if err := setParameters(&o, query); err != nil {
-		t.Fatal(err)
-	}
-	j, name, err := evaluateJob(&o)
-	if err != nil {
-		t.Fatal(err)
+	e := job.NewEvaluate()
+	e.Format = format
+	for name, values := range query {
+		for _, v := range values {
+			if err := evaluating[name](&e, v); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	with := engine.Options{Plugins: inProcess(), Sysroot: t.TempDir(), DebugDirs: []string{examples + "crash"}}
-	e, err := engine.New(with)
+	own, err := engine.New(with)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	defer own.Close()
 	in, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
 	var out bytes.Buffer
-	_, err = j.Run(t.Context(), &job.Tools{Engine: e, Options: with}, in, name, &out)
+	j := job.Job{Evaluate: &e}
+	_, err = j.Run(t.Context(), &job.Tools{Engine: own, Options: with}, in, "target", &out)
 	return out.String(), err
 }
 
@@ -223,7 +255,7 @@ func TestServeEvaluates(t *testing.T) {
 		"frame=7 var=batch[1]->headers->value snapshot=" + crashCore,
 		"frame=7 var=batch depth=5 elements=1 snapshot=" + crashCore,
 	} {
-		path, query := nothing, url.Values{"format": {"json"}}
+		path, query := nothing, url.Values{}
 		for _, arg := range strings.Fields(args) {
 			name, value, _ := strings.Cut(strings.ReplaceAll(arg, ",", " "), "=")
 			if name == "snapshot" {
@@ -232,20 +264,19 @@ func TestServeEvaluates(t *testing.T) {
 			}
 			query.Add(name, value)
 		}
-		body := file(t, path)
-		want, err := evaluatedHere(t, query, path)
-		if want == "" || err != nil {
-			t.Fatalf("%s: %q, %v", args, want, err)
-		}
-		if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
-			t.Errorf("%s: %s\nexpected\n%s", args, got, want)
-		}
-		query.Set("format", "text")
-		if want, err = evaluatedHere(t, query, path); err != nil {
-			continue
-		}
-		if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
-			t.Errorf("%s: %s\nexpected\n%s", args, got, want)
+		for _, format := range []string{"json", "text"} {
+			query.Del("format")
+			want, err := evaluatedHere(t, format, query, path)
+			if err != nil && format == "text" {
+				continue // as JSON it says why
+			}
+			if want == "" || err != nil {
+				t.Fatalf("%s: %q, %v", args, want, err)
+			}
+			query.Set("format", format)
+			if got := s.post(t, "/v1/eval?"+query.Encode(), file(t, path)); got != want {
+				t.Errorf("%s: %s\nexpected\n%s", args, got, want)
+			}
 		}
 	}
 }

@@ -116,19 +116,32 @@ func TestServeCountsDownloads(t *testing.T) {
 	}
 }
 
-// TestServeMetricsAreThoseOfPrometheus has Prometheus' own tool judge them.
-func TestServeMetricsAreThoseOfPrometheus(t *testing.T) {
-	promtool := oracle.Tool(t, "promtool")
-	s := start(t, withPlugins(t))
-	s.putCrash(t)
+// metricsOfWalks are the metrics of a server that has walked the example twice.
+func metricsOfWalks(t *testing.T) string {
+	t.Helper()
+	o := withPlugins(t)
+	o.Sysroot = "/"
+	s := start(t, o)
 	s.post(t, "/v1/stack", file(t, crashCore))
 	s.post(t, "/v1/stack", file(t, crashCore))
 	_, text := s.ask(t, http.MethodGet, "/metrics", nil)
+	return text
+}
+
+// TestServeMetricsAreThoseOfPrometheus has Prometheus' own tool judge them.
+func TestServeMetricsAreThoseOfPrometheus(t *testing.T) {
+	promtool := oracle.Tool(t, "promtool")
+	text := metricsOfWalks(t)
 	check := exec.Command(promtool, "check", "metrics") //nolint:gosec,noctx // a tool
 	check.Stdin = strings.NewReader(text)
 	if said, err := check.CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v: %s", err, said)
+		t.Errorf("%v: %s\n%s", err, said, text)
 	}
+}
+
+// TestServeCountsWalks has what is counted of walks.
+func TestServeCountsWalks(t *testing.T) {
+	text := metricsOfWalks(t)
 	for _, want := range []string{
 		`unwindd_requests_total{kind="stack",status="ok"} 2`, `unwindd_plugin_processes_total{event="started",plugin="x86_64"} 1`,
 		`unwindd_cache_lookups_total{cache="objects",result="miss"}`, `unwindd_workers_total{event="started"} 1`,

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // openCrash opens the core of the tests, here.
@@ -166,14 +167,21 @@ func buildID(t *testing.T) []byte {
 	return id
 }
 
-// clientWalk walks by the client.
-func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *client.Client {
+// remote is a client as a command has it.
+func (s *testServer) remote(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Options{Address: strings.TrimPrefix(s.url, "http://")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// clientWalk walks by the client.
+func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *client.Client {
+	t.Helper()
+	c := s.remote(t)
 	if _, err := c.Walk(t.Context(), own, &pb.WalkOptions{}, out); err != nil {
 		t.Fatal(err)
 	}
@@ -306,12 +314,7 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 		t.Skip("walks much")
 	}
 	t.Parallel()
-	s := start(t, testOptions(t))
-	c, err := client.New(client.Options{Address: strings.TrimPrefix(s.url, "http://")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := start(t, testOptions(t)).remote(t)
 	for _, path := range []string{crashCore, examples + "crash/server.dmp", mixed, examples + "gen/gen.snapshot", examples + "rocm-core/crash.core"} {
 		for what, set := range map[string]func(j *job.Stack){
 			"plain":             func(*job.Stack) {},
@@ -332,21 +335,35 @@ func TestWalksAreThoseOfThisProcess(t *testing.T) {
 			"goroutines":        func(j *job.Stack) { j.Goroutines = true },
 			"a variable":        func(j *job.Stack) { j.Globals = []string{"total"} },
 		} {
-			j := job.NewStack()
-			set(&j)
-			if err := j.Check(func(string) bool { return false }); err != nil {
-				t.Fatal(err)
-			}
-			e, err := engine.New(j.Engine(engine.Options{Plugins: inProcess()}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, failure := walkedHere(t, e, &j, path)
-			got, err := walkedThere(t, c, e, &j, path)
-			if got != want || (err == nil) != (failure == nil) || err != nil && !strings.HasSuffix(err.Error(), failure.Error()) {
-				t.Errorf("%s, %s: %v, %v\n%s\nexpected\n%s", path, what, err, failure, got, want)
-			}
-			_ = e.Close()
+			sameWalk(t, c, path, what, set)
 		}
+	}
+}
+
+// TestWalksOfGoroutinesAreThoseOfThisProcess has a server walk the goroutines of a core.
+func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
+	core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
+	c := start(t, testOptions(t)).remote(t)
+	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", true })
+	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = true, true })
+}
+
+// sameWalk has a server and this process walk a target.
+func sameWalk(t *testing.T, c *client.Client, path, what string, set func(*job.Stack)) {
+	t.Helper()
+	j := job.NewStack()
+	set(&j)
+	if err := j.Check(func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(j.Engine(engine.Options{Plugins: inProcess()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	want, failure := walkedHere(t, e, &j, path)
+	got, err := walkedThere(t, c, e, &j, path)
+	if got != want || (err == nil) != (failure == nil) || err != nil && !strings.HasSuffix(err.Error(), failure.Error()) {
+		t.Errorf("%s, %s: %v, %v\n%s\nexpected\n%s", path, what, err, failure, got, want)
 	}
 }

@@ -218,7 +218,7 @@ func TestServePageShowsReports(t *testing.T) {
 func TestServePageByKeys(t *testing.T) {
 	url, _ := serveAt(t, t.TempDir(), nil)
 	b := oracle.Browse(t, url+"/")
-	at := func(what, want string) {
+	focus := func(what, want string) {
 		t.Helper()
 		var got string
 		b.Eval(&got, `document.activeElement.id || document.activeElement.dataset.name || document.activeElement.textContent || document.activeElement.tagName`)
@@ -228,7 +228,7 @@ func TestServePageByKeys(t *testing.T) {
 	}
 	for _, want := range []string{"theme", "files", "crashed", "locals"} {
 		b.Press("Tab")
-		at("Tab", want)
+		focus("Tab", want)
 	}
 	var seen string
 	b.Eval(&seen, `getComputedStyle(document.activeElement).outlineStyle`)
@@ -252,7 +252,7 @@ func TestServePageByKeys(t *testing.T) {
 	b.Eval(new(any), `document.querySelector('#back').focus()`)
 	b.Press("Escape")
 	wait(t, b, "Escape", `!document.querySelector('#start').hidden`)
-	at("the way back", "Open the stacks")
+	focus("the way back", "Open the stacks")
 	b.Press("Enter")
 	wait(t, b, "Enter", isShown)
 	if said := spoke(b, url); len(said) > 0 {
