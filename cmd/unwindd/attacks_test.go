@@ -449,7 +449,7 @@ func outlives(t *testing.T, name, text string, args []string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(10*attackTime, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	timer.Stop()
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()

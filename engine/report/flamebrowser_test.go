@@ -21,7 +21,7 @@ import (
 func pageIn(t *testing.T, url string, flags ...string) string {
 	t.Helper()
 	oracle.Tools(t, "chromium")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

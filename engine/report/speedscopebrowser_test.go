@@ -24,11 +24,14 @@ import (
 // speedscopeRelease is speedscope's released page, and the schema of its files.
 func speedscopeRelease(t *testing.T) string {
 	t.Helper()
-	oracle.Tools(t, "npm", "tar")
-	dir := t.TempDir()
-	oracle.With{Dir: dir}.Run(t, "npm", "pack", "--silent", "speedscope@1.25.0")
-	oracle.With{Dir: dir}.Run(t, "tar", "xzf", "speedscope-1.25.0.tgz")
-	return filepath.Join(dir, "package", "dist", "release")
+	return filepath.Join(npmPackage(t, "speedscope@1.25.0"), "dist", "release")
+}
+
+// npmPackage is the folder of a package of npm, which is downloaded once.
+func npmPackage(t *testing.T, name string) string {
+	t.Helper()
+	dir := oracle.Build{Commands: [][]string{{"npm", "pack", "--silent", name}, {"bash", "-c", "tar xzf *.tgz"}}}.Make(t)
+	return filepath.Join(dir, "package")
 }
 
 // TestSpeedscopeReadsTheProfile opens the profile of each thread in speedscope, and

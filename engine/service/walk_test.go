@@ -195,11 +195,7 @@ func TestWalkKeepsFiles(t *testing.T) {
 	own := openCrash(t, crashExe)
 	var first, second bytes.Buffer
 	one := s.clientWalk(t, own, &first).Sent()
-	for limit := time.Now().Add(time.Minute); !s.kept(buildID(t)).Executable; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the file is not kept")
-		}
-	}
+	until(t, "that the file is kept", func() bool { return s.kept(buildID(t)).Executable })
 	two := s.clientWalk(t, own, &second).Sent()
 	exe, err := os.Stat(crashExe)
 	if err != nil {

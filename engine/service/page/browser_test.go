@@ -51,6 +51,9 @@ const (
 	wordsExe  = "../../../examples/profile/words"
 )
 
+// patience bounds how long something may take on a machine that is busy.
+const patience = 5 * time.Minute
+
 // serveAt starts a server at a port of this machine, with its state in a folder. Where
 // tokens are given, callers have to show one.
 func serveAt(t *testing.T, state string, tokens service.Tokens) (url string, end func()) {
@@ -80,7 +83,7 @@ func serveAt(t *testing.T, state string, tokens service.Tokens) (url string, end
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := s.Drain(ctx); err != nil {
 			t.Error(err)
@@ -135,7 +138,7 @@ func pageFile(t *testing.T, path string) string {
 // wait waits until an expression is true in the page.
 func wait(t *testing.T, b *oracle.Browser, what, expression string) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
 		var is bool
 		if b.Eval(&is, `!!(`+expression+`)`); is {
 			return
@@ -143,7 +146,7 @@ func wait(t *testing.T, b *oracle.Browser, what, expression string) {
 	}
 	var text string
 	b.Eval(&text, `document.body.innerText`)
-	t.Fatalf("%s: %s is not true after a minute:\n%s", what, expression, text)
+	t.Fatalf("%s: %s does not come true:\n%s", what, expression, text)
 }
 
 // inFrame is what the report in the frame of the page has. The frame is of no origin, so
@@ -245,7 +248,7 @@ func TestServePageByKeys(t *testing.T) {
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		if mean := b.Brightness(); mean < 0.5 {
 			break
-		} else if time.Since(began) > 20*time.Second {
+		} else if time.Since(began) > patience {
 			t.Fatalf("the report's own script does not make it dark: its brightness is %.2f", mean)
 		}
 	}
