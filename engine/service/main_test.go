@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -35,7 +36,7 @@ const (
 )
 
 // bundled are the architectures of workers.
-var bundled = []plugin.Bundled{
+var bundled = []confine.Bundled{
 	{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description},
 	{Name: "amdgpu", New: func() sdk.Architecture { return amdgpu.New() }, Description: amdgpu.Description},
 	{Name: "visa", New: func() sdk.Architecture { return visa.New() }, Description: visa.Description},
@@ -71,9 +72,9 @@ func TestMain(m *testing.M) {
 	case len(args) == 3 && args[0] == fleetWorker:
 		err = fleetWorkerMain(args[1], args[2])
 	case len(args) > 1 && args[0] == "plugin" && args[1] == "exec":
-		err = plugin.ExecMain(args[2:])
+		err = confine.ExecMain(args[2:])
 	case len(args) > 1 && args[0] == "plugin" && args[1] == "serve":
-		err = plugin.ServeMain(args[2:], bundled)
+		err = confine.ServeMain(args[2:], bundled)
 	default:
 		os.Exit(m.Run())
 	}
