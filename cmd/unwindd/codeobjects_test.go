@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
@@ -219,57 +218,4 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 		})
 	}
 	t.Logf("%d waves", waves)
-}
-
-// TestProgramsWithDeviceCode dumps and symbolizes the code objects inside of
-// programs that clang has linked, in bundles, in compressed ones, and in those
-// that its linker wrapper makes: as the files that clang-offload-bundler takes out.
-func TestProgramsWithDeviceCode(t *testing.T) {
-	long(t)
-	oracle.Tools(t, "objcopy", "llvm-symbolizer-22")
-	for _, flags := range [][]string{nil, {"--offload-compress"}, {"--offload-new-driver"}} {
-		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			program := subject.BuildHIP(t, flags...)
-			dir := filepath.Dir(program)
-			if r := runTool(t, dir, "objcopy", "", "--dump-section", ".hip_fatbin=bundle", program, "rest"); r.Status != 0 {
-				t.Fatal(r.Stderr)
-			}
-			d := dumpNotes(t, program)
-			if len(d.Nested) != 3 || len(d.Problems) > 0 {
-				t.Fatalf("%d code objects, problems %q", len(d.Nested), d.Problems)
-			}
-			compared := 0
-			for _, n := range d.Nested {
-				if n.Kind == "host" {
-					continue
-				}
-				compared++
-				file := filepath.Join(dir, n.Processor+".co")
-				r := runTool(t, dir, "clang-offload-bundler-22", "", "-unbundle", "-type=o", "-input=bundle", "-targets="+n.ID, "-output="+file)
-				if info, err := os.Stat(file); r.Status != 0 || err != nil || info.Size() != int64(n.Size) {
-					t.Fatalf("%s of %d bytes: clang-offload-bundler takes out %v, %v: %s", n.ID, n.Size, info, err, r.Stderr)
-				}
-				nested := program + "#" + n.Processor
-				for _, what := range []string{"notes", "rows", "cfi", "expr"} {
-					want, _, _ := unwindd(t, "dump", what, file)
-					got, stderr, status := unwindd(t, "dump", what, nested)
-					if status != 0 || got != want || want == "" {
-						t.Errorf("dump %s %s: status %d, %s\n%.2000s, want\n%.2000s", what, n.ID, status, stderr, got, want)
-					}
-				}
-				var addresses []string
-				for _, a := range addressesOfFunctions(t, file) {
-					addresses = append(addresses, fmt.Sprintf("%#x", a))
-				}
-				want := runTool(t, dir, "llvm-symbolizer-22", "", append([]string{"-e", file}, addresses...)...)
-				got, stderr, status := unwindd(t, append([]string{"symbolize", "--obj", nested}, addresses...)...)
-				if status != 0 || got != want.Stdout || !strings.Contains(got, "shapes.hip:") {
-					t.Errorf("symbolize %s: status %d, %s\n%.2000s, of llvm-symbolizer\n%.2000s", n.ID, status, stderr, got, want.Stdout)
-				}
-			}
-			if compared != 2 {
-				t.Errorf("%d code objects for processors: %+v", compared, d.Nested)
-			}
-		})
-	}
 }

@@ -1,59 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/internal/proof"
 )
-
-// dumpedRows is what `dump rows` prints.
-type dumpedRows struct {
-	FDEs []struct {
-		Section    string
-		Offset     uint64
-		Start, End string
-		Code       string
-		Rows       []struct {
-			PC, CFA    string
-			Rules      map[string]string
-			WindowSave bool `json:"window_save"`
-		}
-	}
-	Problems []string
-}
-
-func dumpJSON(t *testing.T, path string) dumpedRows {
-	t.Helper()
-	out, err := command("dump", "rows", "--format", "json", path).Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			t.Fatalf("%v: %s", err, exit.Stderr)
-		}
-		t.Fatal(err)
-	}
-	var d dumpedRows
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Fatalf("%v in\n%.500s", err, out)
-	}
-	return d
-}
 
 // TestRowsOfMachinesWithoutAPlugin has relocatable files of machines that
 // nothing describes, of either class and byte order. What their rows must be is
@@ -86,7 +49,7 @@ func TestRowsOfMachinesWithoutAPlugin(t *testing.T) {
 				{"0x12110", "r11+224", rules(initial + " r14=cfa-48")},
 				{"0x12114", "expr:087f06", rules(initial)},
 			}
-			d := dumpJSON(t, assemble(t, "machines.s", target+"-linux-gnu"))
+			d := rowsJSON(t, assemble(t, "machines.s", target+"-linux-gnu"))
 			if len(d.Problems) > 0 {
 				t.Errorf("problems: %q", d.Problems)
 			}
@@ -115,7 +78,7 @@ func TestRowsOfMachinesThatLLVMDoesNotKnow(t *testing.T) {
 	want := map[string][]string{".eh_frame": function, ".debug_frame": function}
 	for _, path := range files {
 		got := map[string][]string{}
-		d := dumpJSON(t, path)
+		d := rowsJSON(t, path)
 		for _, f := range d.FDEs {
 			var rows []string
 			for _, r := range f.Rows {
@@ -136,7 +99,7 @@ func TestRowsOfMachinesThatLLVMDoesNotKnow(t *testing.T) {
 // TestRowsOfSignedReturnAddresses has code that signs its return address and
 // takes that back.
 func TestRowsOfSignedReturnAddresses(t *testing.T) {
-	d := dumpJSON(t, assemble(t, "signed.s", "aarch64-linux-gnu"))
+	d := rowsJSON(t, assemble(t, "signed.s", "aarch64-linux-gnu"))
 	var got []bool
 	for _, r := range d.FDEs[0].Rows {
 		got = append(got, r.WindowSave)
@@ -152,28 +115,11 @@ func TestRowsOfRelocatableFilesAreOfASection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.o")
 	oracle.With{Input: "int f(int x) { return 2 * x; }\nint g(int x) { return 3 * x; }\n"}.Run(t, "gcc", "-c", "-O1", "-ffunction-sections", "-x", "c", "-o", path, "-")
 	var got []string
-	for _, f := range dumpJSON(t, path).FDEs {
+	for _, f := range rowsJSON(t, path).FDEs {
 		got = append(got, f.Start+" "+f.Code)
 	}
 	if diff := cmp.Diff([]string{"0x0 .text.f", "0x0 .text.g"}, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestDumpIsStreamed has a library whose rows as JSON are 100 MB.
-func TestDumpIsStreamed(t *testing.T) {
-	proof.Only(t)
-	cmd := command("dump", "rows", "--format", "json", library(t, "libLLVM-15.so.1", "libLLVM*.so*"))
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		t.Fatal("no resource usage")
-	}
-	t.Logf("%d KiB resident at most, in %v", usage.Maxrss, cmd.ProcessState.UserTime())
-	if usage.Maxrss > 128<<10 {
-		t.Errorf("%d KiB resident, expected at most 128 MiB", usage.Maxrss)
 	}
 }
 
@@ -193,7 +139,7 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 	if err := os.WriteFile(bad, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := dumpJSON(t, bad)
+	d := rowsJSON(t, bad)
 	if len(d.FDEs) != 2 || len(d.Problems) != 1 {
 		t.Fatalf("%d FDEs, problems %q", len(d.FDEs), d.Problems)
 	}
@@ -209,33 +155,7 @@ func TestRowsGoOnBehindAnEntryThatIsWrong(t *testing.T) {
 	}
 	entries, problems := dumpCFI(t, bad)
 	if len(entries) != 4 || len(problems) != 1 || problems[0] != d.Problems[0] {
-		t.Errorf("dump cfi: %d entries, problems %q", len(entries), problems)
-	}
-}
-
-func TestRowsWithoutCallFrameInformation(t *testing.T) {
-	oracle.Tools(t, "objcopy", "gcc")
-	path := filepath.Join(t.TempDir(), "none.o")
-	source := filepath.Join(t.TempDir(), "none.c")
-	if err := os.WriteFile(source, []byte("int x;\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	oracle.Run(t, "gcc", "-c", "-o", path, source)
-	for _, what := range []string{"rows", "cfi"} {
-		out, err := command("dump", what, "--format", "json", path).Output()
-		var d map[string][]any
-		if err != nil || json.Unmarshal(out, &d) != nil || len(d) != 2 || len(d["problems"]) != 0 || d["problems"] == nil {
-			t.Errorf("dump %s: %v\n%s", what, err, out)
-		}
-		cmd := command("dump", what, path)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		if out, err := cmd.Output(); err != nil || len(out) != 0 || !strings.Contains(stderr.String(), "no call frame information") {
-			t.Errorf("dump %s: %v %q %q", what, err, out, stderr.String())
-		}
-	}
-	if err := command("dump", "rows", source).Run(); err == nil || !strings.Contains(fmt.Sprint(err), "exit status 1") {
-		t.Errorf("dump rows of a text: %v", err)
+		t.Errorf("%d entries, problems %q", len(entries), problems)
 	}
 }
 
@@ -268,22 +188,24 @@ func withManyHeaders(t *testing.T, path, name string, n int) string {
 	return path
 }
 
-// TestSectionsOverTheSameBytesAreDumpedOnce has 30,000 section headers of one
+// TestSectionsOverTheSameBytesAreWrittenOnce has 30,000 section headers of one
 // range.
-func TestSectionsOverTheSameBytesAreDumpedOnce(t *testing.T) {
+func TestSectionsOverTheSameBytesAreWrittenOnce(t *testing.T) {
 	honest := assemble(t, "forms.s", "x86_64-linux-gnu")
 	for _, name := range []string{".eh_frame", ".debug_frame"} {
 		many := withManyHeaders(t, honest, name, 30000)
-		want, got := dumpJSON(t, honest), dumpJSON(t, many)
+		want, got := rowsJSON(t, honest), rowsJSON(t, many)
 		if diff := cmp.Diff(want.FDEs, got.FDEs); diff != "" {
 			t.Errorf("%s (-once +many):\n%.500s", name, diff)
 		}
 		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "it and 29999 more are not read") {
 			t.Errorf("%s: problems %.500q", name, got.Problems)
 		}
-		cmd := command("dump", "cfi", "--in-process", many)
-		if out, err := cmd.Output(); err != nil || len(out) > 1<<16 {
-			t.Errorf("%s: dump cfi: %d bytes, %v", name, len(out), err)
+		c := callFrames(t, many)
+		c.Problem = func(error) {}
+		var out bytes.Buffer
+		if err := c.WriteCFIText(&out); err != nil || out.Len() > 1<<16 {
+			t.Errorf("%s: entries: %d bytes, %v", name, out.Len(), err)
 		}
 	}
 }

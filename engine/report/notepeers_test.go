@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"debug/elf"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,11 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbolize"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
 )
 
-// dumpedNotes is what `dump notes --format json` prints.
+// dumpedNotes are the notes of a file as JSON has them.
 type dumpedNotes struct {
 	Type, Arch, Processor string
 	BuildID               string `json:"build_id"`
@@ -44,15 +50,33 @@ type dumpedNotes struct {
 
 func dumpNotes(t *testing.T, path string) *dumpedNotes {
 	t.Helper()
-	stdout, stderr, status := unwindd(t, "dump", "notes", "--format", "json", path)
-	if status != 0 {
-		t.Fatalf("%s: status %d\n%s", path, status, stderr)
+	n := openNotes(t, path)
+	if n.Object != nil {
+		if _, d := described(t, path); d != nil {
+			n.Describe(d)
+		}
 	}
 	var d dumpedNotes
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
+	readJSON(t, n.WriteJSON, &d)
+	return &d
+}
+
+// openNotes opens the notes of a file until the test ends.
+func openNotes(t *testing.T, path string) *report.Notes {
+	t.Helper()
+	n, err := report.OpenNotes(path, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &d
+	t.Cleanup(func() { n.Close() })
+	n.Problem = func(err error) { t.Error(err) }
+	n.Decode = func(note *object.Note) (any, error) {
+		if note.Owner != amdgpu.MetadataOwner || note.Type != amdgpu.MetadataNote {
+			return nil, nil
+		}
+		return amdgpu.DecodeMetadata(note.Data)
+	}
+	return n
 }
 
 // noteLine is a note in the output of llvm-readelf.
@@ -164,19 +188,46 @@ func fatBinary(t *testing.T, bundle string) string {
 	return path
 }
 
-func TestCodeObjectsInsideFilesAreDumpedLikeTheFilesTheyWere(t *testing.T) {
-	long(t)
-	const objects = "../../plugins/amdgpu/testdata/"
-	printed := map[string]string{} // of the files that they were
-	of := func(args ...string) string {
-		key := strings.Join(args, " ")
-		if _, ok := printed[key]; !ok {
-			printed[key], _, _ = unwindd(t, args...)
-		}
-		return printed[key]
+// writtenAs is all that is written of a code object, as text.
+func writtenAs(t *testing.T, path string) (all map[string]string) {
+	t.Helper()
+	o, d := described(t, path)
+	expressions, err := report.NewObjectExpressions(o, d, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	problem := func(err error) { t.Error(err) }
+	c := callFrames(t, path)
+	c.Problem = problem
+	n := openNotes(t, path)
+	n.Describe(d)
+	all = map[string]string{}
+	for name, write := range map[string]func(io.Writer) error{
+		"notes": n.WriteText, "rows": c.WriteRowsText, "entries": c.WriteCFIText,
+		"expressions": func(w io.Writer) error {
+			return report.WriteExpressions(w, engine.Expressions(o, d), expressions.Text, problem)
+		},
+	} {
+		var b strings.Builder
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = b.String()
+	}
+	return all
+}
+
+func TestCodeObjectsInsideFilesAreWrittenLikeTheFilesTheyWere(t *testing.T) {
+	const objects = "../../plugins/amdgpu/testdata/"
+	gfx1100, gfx90a := writtenAs(t, objects+"amd_k.gfx1100.co"), writtenAs(t, objects+"amd_h.gfx90a.co")
+	for name, text := range gfx90a {
+		if text == "" && name != "expressions" {
+			t.Errorf("no %s", name)
+		}
+	}
+	position := symbolized(t, objects+"amd_h.gfx90a.co", "0x1640")
 	for _, bundle := range []string{"plain", "v2", "v3"} {
-		bundle = "../../engine/object/testdata/bundles/" + bundle + ".hipfb"
+		bundle = "../object/testdata/bundles/" + bundle + ".hipfb"
 		for _, file := range []string{bundle, fatBinary(t, bundle)} {
 			d := dumpNotes(t, file)
 			if len(d.Nested) != 3 || len(d.Problems) > 0 {
@@ -186,44 +237,15 @@ func TestCodeObjectsInsideFilesAreDumpedLikeTheFilesTheyWere(t *testing.T) {
 			if n.Kind != "hipv4" || n.Triple != "amdgcn-amd-amdhsa" || n.Processor != "gfx1100" || n.Size != 12904 || n.Index != 1 || (n.Section == "") != (file == bundle) {
 				t.Errorf("%s: %+v", file, n)
 			}
-			want := of("symbolize", "--obj", objects+"amd_h.gfx90a.co", "0x1640")
-			if got, stderr, status := unwindd(t, "symbolize", "--obj", file+"#gfx90a", "0x1640"); status != 0 || got != want || !strings.Contains(got, "amd_h.hip:") {
-				t.Errorf("symbolize --obj %s#gfx90a: status %d, %s\n%s", file, status, stderr, cmp.Diff(want, got))
-			}
-			for name, original := range map[string]string{"gfx1100": "amd_k.gfx1100.co", "2": "amd_h.gfx90a.co"} {
-				for _, what := range []string{"notes", "rows", "cfi", "expr"} {
-					want := of("dump", what, objects+original)
-					got, stderr, status := unwindd(t, "dump", what, file+"#"+name)
-					if status != 0 || got != want || want == "" && what != "expr" {
-						t.Errorf("dump %s %s#%s: status %d, %s\n%s", what, file, name, status, stderr, cmp.Diff(want, got))
-					}
+			for name, want := range map[string]map[string]string{"gfx1100": gfx1100, "2": gfx90a, "gfx90a": gfx90a} {
+				if diff := cmp.Diff(want, writtenAs(t, file+"#"+name)); diff != "" {
+					t.Errorf("%s#%s: %s", file, name, diff)
 				}
 			}
+			if got := symbolized(t, file+"#gfx90a", "0x1640"); got != position || !strings.Contains(got, "amd_h.hip:") {
+				t.Errorf("%s: %s, expected %s", file, got, position)
+			}
 		}
-	}
-}
-
-func TestNotesOfFilesThatHaveNone(t *testing.T) {
-	dir := t.TempDir()
-	text := filepath.Join(dir, "text")
-	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bundle := "../../engine/object/testdata/bundles/v3.hipfb"
-	for _, c := range []struct{ path, want string }{
-		{text, "not an ELF file"},
-		{filepath.Join(dir, "none"), "no such file"},
-		{dir, "not a regular file"},
-		{bundle + "#gfx9", "no such code object in the file"},
-		{bundle + "#0", "has no bytes"},
-	} {
-		stdout, stderr, status := unwindd(t, "dump", "notes", c.path)
-		if status != 1 || stdout != "" || !strings.Contains(stderr, c.want) {
-			t.Errorf("%s: status %d, %q, want %q", c.path, status, stderr, c.want)
-		}
-	}
-	if _, stderr, status := unwindd(t, "dump", "rows", bundle); status != 1 || !strings.Contains(stderr, "an offload bundle: name a code object in it") {
-		t.Errorf("status %d, %q", status, stderr)
 	}
 }
 
@@ -241,5 +263,86 @@ func TestABIVersionsOfCodeObjects(t *testing.T) {
 		if d := dumpNotes(t, path); d.ABIVersion != int(version) || d.Processor != "gfx1100" || d.Notes[0].Contents == nil {
 			t.Errorf("version %d: %+v", version, d)
 		}
+	}
+}
+
+// symbolized is what is printed of addresses of a file.
+func symbolized(t *testing.T, path string, addresses ...string) string {
+	t.Helper()
+	s := symbolize.New(symbolize.Options{})
+	defer s.Close()
+	session := symbolize.Session{Symbolizer: s, Object: path, Inlines: true, Output: symbolize.WriterOptions{Demangle: true}}
+	var b strings.Builder
+	if err := session.Run(&b, addresses, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// addressesOfFunctions are the addresses of every fourth byte of each function.
+func addressesOfFunctions(t *testing.T, path string) (list []string) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		for a := s.Value; elf.ST_TYPE(s.Info) == elf.STT_FUNC && a < s.Value+s.Size; a += 4 {
+			list = append(list, fmt.Sprintf("%#x", a))
+		}
+	}
+	return list
+}
+
+// TestProgramsWithDeviceCode writes and symbolizes the code objects inside of programs that
+// clang has linked, in bundles, in compressed ones, and in those that its linker wrapper
+// makes: as the files that clang-offload-bundler takes out.
+func TestProgramsWithDeviceCode(t *testing.T) {
+	long(t)
+	oracle.Tools(t, "objcopy", "llvm-symbolizer-22")
+	for _, flags := range [][]string{nil, {"--offload-compress"}, {"--offload-new-driver"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			program := subject.BuildHIP(t, flags...)
+			in := oracle.With{Dir: filepath.Dir(program)}
+			in.Run(t, "objcopy", "--dump-section", ".hip_fatbin=bundle", program, "rest")
+			d := dumpNotes(t, program)
+			if len(d.Nested) != 3 || len(d.Problems) > 0 {
+				t.Fatalf("%d code objects, problems %q", len(d.Nested), d.Problems)
+			}
+			compared := 0
+			for _, n := range d.Nested {
+				if n.Kind == "host" {
+					continue
+				}
+				compared++
+				file := filepath.Join(in.Dir, n.Processor+".co")
+				in.Run(t, "clang-offload-bundler-22", "-unbundle", "-type=o", "-input=bundle", "-targets="+n.ID, "-output="+file)
+				if info, err := os.Stat(file); err != nil || info.Size() != int64(n.Size) {
+					t.Fatalf("%s of %d bytes: clang-offload-bundler takes out %v, %v", n.ID, n.Size, info, err)
+				}
+				want := writtenAs(t, file)
+				if diff := cmp.Diff(want, writtenAs(t, program+"#"+n.Processor)); diff != "" {
+					t.Errorf("%s: %.4000s", n.ID, diff)
+				}
+				for name, text := range want {
+					if text == "" {
+						t.Errorf("%s: no %s", n.ID, name)
+					}
+				}
+				addresses := addressesOfFunctions(t, file)
+				theirs := oracle.Run(t, "llvm-symbolizer-22", append([]string{"-e", file}, addresses...)...)
+				if ours := symbolized(t, program+"#"+n.Processor, addresses...); ours != theirs || !strings.Contains(ours, "shapes.hip:") {
+					t.Errorf("%s:\n%.2000s, of llvm-symbolizer\n%.2000s", n.ID, ours, theirs)
+				}
+			}
+			if compared != 2 {
+				t.Errorf("%d code objects for processors: %+v", compared, d.Nested)
+			}
+		})
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,10 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/locexpr"
 )
 
-// dumpedExpressions is what `dump expr` prints.
+// dumpedExpressions are expressions as JSON has them.
 type dumpedExpressions struct {
 	Expressions []struct {
 		File, Section, Offset, Where, Text string
@@ -30,13 +33,18 @@ type dumpedExpressions struct {
 	Problems []string
 }
 
-func expressionsJSON(t *testing.T, args ...string) (d dumpedExpressions, stderr string, status int) {
+// expressionsJSON are the expressions of a file in a dialect; nil: that of its architecture.
+func expressionsJSON(t *testing.T, path string, dialect *locexpr.Dialect) (d dumpedExpressions) {
 	t.Helper()
-	stdout, stderr, status := unwindd(t, append([]string{"dump", "expr", "--in-process", "--format", "json"}, args...)...)
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-		t.Fatalf("%v: %s in\n%.500s", err, stderr, stdout)
+	o, description := described(t, path)
+	expressions, err := report.NewObjectExpressions(o, description, dialect)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return d, stderr, status
+	readJSON(t, func(w io.Writer) error {
+		return report.WriteExpressionsJSON(w, engine.Expressions(o, description), expressions.Text)
+	}, &d)
+	return d
 }
 
 // expressionSource has variables that move, and functions that are inlined.
@@ -138,10 +146,10 @@ func TestExpressionsEqualLLVMDwarfdump(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := compiledExpressions(t, compiler...)
 			want := dwarfdumpExpressions(t, path)
-			d, stderr, status := expressionsJSON(t, path)
+			d := expressionsJSON(t, path, nil)
 			got, ranges := ownExpressions(d)
-			if status != 0 || stderr != "" || len(d.Problems) > 0 || ranges < 10 {
-				t.Errorf("status %d, %d expressions of lists, problems %q: %s", status, ranges, d.Problems, stderr)
+			if len(d.Problems) > 0 || ranges < 10 {
+				t.Errorf("%d expressions of lists, problems %q", ranges, d.Problems)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-llvm-dwarfdump +unwindd):\n%s", diff)
@@ -156,13 +164,13 @@ func TestExpressionsOfSplitFiles(t *testing.T) {
 	for _, version := range []string{"-gdwarf-4", "-gdwarf-5"} {
 		t.Run(version, func(t *testing.T) {
 			whole, split := compiledExpressions(t, "clang-22", version), compiledExpressions(t, "clang-22", version, "-gsplit-dwarf")
-			d, _, _ := expressionsJSON(t, whole)
+			d := expressionsJSON(t, whole, nil)
 			type expression struct{ where, start, end, code, operations string }
 			var lists [3][]expression
-			own, _, status := expressionsJSON(t, strings.TrimSuffix(split, ".o")+".dwo")
-			through, stderr, status2 := expressionsJSON(t, split)
-			if status != 0 || status2 != 0 || stderr != "" {
-				t.Fatalf("status %d and %d: %s", status, status2, stderr)
+			own := expressionsJSON(t, strings.TrimSuffix(split, ".o")+".dwo", nil)
+			through := expressionsJSON(t, split, nil)
+			if len(through.Problems) > 0 {
+				t.Fatalf("problems %q", through.Problems)
 			}
 			indexed := 0
 			for i, d := range []dumpedExpressions{d, through, own} {
@@ -197,8 +205,8 @@ func TestExpressionsOfSplitFiles(t *testing.T) {
 
 func TestExpressionsOfMachinesWithoutAPlugin(t *testing.T) {
 	path := assemble(t, "machines.s", "riscv64-linux-gnu")
-	for _, args := range [][]string{{path}, {"--dialect", "DWARF5", path}} {
-		d, stderr, status := expressionsJSON(t, args...)
+	for _, dialect := range []*locexpr.Dialect{nil, locexpr.DWARF5} {
+		d := expressionsJSON(t, path, dialect)
 		var got []string
 		for _, e := range d.Expressions {
 			got = append(got, e.Section+" "+e.Where+": "+e.Text)
@@ -208,58 +216,8 @@ func TestExpressionsOfMachinesWithoutAPlugin(t *testing.T) {
 			want = append(want, section+" rule of r8: DW_OP_lit1", section+" rule of r9: DW_OP_lit0; DW_OP_stack_value",
 				section+" CFA: DW_OP_const1u 127; DW_OP_deref")
 		}
-		if diff := cmp.Diff(want, got); diff != "" || status != 0 || stderr != "" {
-			t.Errorf("%q: status %d: %s (-want +got):\n%s", args, status, stderr, diff)
-		}
-	}
-}
-
-// withUnknownRelocations gives a file's relocations a type that no machine has.
-func withUnknownRelocations(t *testing.T, path string, from, to byte) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := 0
-	for i := 0; i+24 <= len(b); i += 8 { // entries of SHT_RELA with a symbol and a small place
-		if b[i+8] == from && b[i+9]|b[i+10]|b[i+11] == 0 && b[i+12] != 0 && b[i+3]|b[i+4]|b[i+5]|b[i+6]|b[i+7] == 0 && b[i+13]|b[i+14]|b[i+15] == 0 {
-			b[i+8] = to
-			changed++
-		}
-	}
-	if changed == 0 {
-		t.Fatal("no relocation was changed")
-	}
-	path = filepath.Join(t.TempDir(), "unknown.o")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// TestWhatCannotBeRelocatedIsAProblem has a file of whose sections with
-// addresses none can be relocated.
-func TestWhatCannotBeRelocatedIsAProblem(t *testing.T) {
-	path := withUnknownRelocations(t, assemble(t, "machines.s", "riscv64-linux-gnu"), 57, 250)                     // R_RISCV_32_PCREL
-	path = withUnknownRelocations(t, path, 2, 250)                                                                 // R_RISCV_64
-	unknown := withUnknownRelocations(t, compiledExpressions(t, "clang-22", "--target=riscv64-linux-gnu"), 1, 250) // R_RISCV_32
-	if _, stderr, _ := unwindd(t, "symbolize", "--obj", unknown, "0x0"); !strings.Contains(stderr, "section .debug_info (") ||
-		!strings.Contains(stderr, "relocation type 250 of machine 243 is not known") {
-		t.Errorf("symbolize: %q", stderr)
-	}
-	for _, what := range []string{"rows", "cfi", "expr"} {
-		stdout, stderr, status := unwindd(t, "dump", what, "--format", "json", "--in-process", path)
-		var d map[string][]any
-		if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-			t.Fatalf("%s: %v in %.300q", what, err, stdout)
-		}
-		if status != exitInput || len(d["problems"]) != 2 || !strings.Contains(fmt.Sprint(d["problems"]), "relocation type 250 of machine 243 is not known") {
-			t.Errorf("%s: status %d, problems %q, stderr %q", what, status, d["problems"], stderr)
-		}
-		if _, stderr, status := unwindd(t, "dump", what, "--in-process", path); status != exitInput || strings.Count(stderr, "is not known") != 2 ||
-			!strings.Contains(stderr, "could be read") {
-			t.Errorf("%s, as text: status %d: %s", what, status, stderr)
+		if diff := cmp.Diff(want, got); diff != "" || len(d.Problems) > 0 {
+			t.Errorf("dialect %v: problems %q (-want +got):\n%s", dialect, d.Problems, diff)
 		}
 	}
 }

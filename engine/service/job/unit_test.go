@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package job
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,9 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // unitSource has what expressions of a unit refer to.
@@ -70,7 +75,7 @@ func entriesOf(t *testing.T, path string) map[string]string {
 	t.Helper()
 	entries := map[string]string{}
 	offset, tag, name := "", "", ""
-	for line := range strings.Lines(oracle.Run(t, llvm(t, "dwarfdump"), "--debug-info", path)) {
+	for line := range strings.Lines(oracle.Run(t, oracle.Tool(t, "llvm-dwarfdump-22"), "--debug-info", path)) {
 		line = strings.TrimRight(line, "\n")
 		if m := dieLine.FindStringSubmatch(line); m != nil {
 			offset, tag = m[1], m[2]
@@ -99,9 +104,9 @@ func filled(t *testing.T, text string, entries map[string]string) string {
 	})
 }
 
-// TestEvalInAUnit evaluates the operations that refer to a unit, in each form in which
+// TestExpressionsInAUnit evaluates the operations that refer to a unit, in each form in which
 // units are: of DWARF 4 and 5, of the 64-bit format, split, and with a supplementary file.
-func TestEvalInAUnit(t *testing.T) {
+func TestExpressionsInAUnit(t *testing.T) {
 	oracle.Tools(t, "gcc", "nm")
 	cases := []struct {
 		unit, args, want string
@@ -132,10 +137,10 @@ func TestEvalInAUnit(t *testing.T) {
 			addSymbols(t, path, entries)
 			for _, c := range cases {
 				args := strings.Split(filled(t, c.args, entries), "|")
-				args = append([]string{"eval", "--arch", "x86_64", "--unit", path + ":" + filled(t, c.unit, entries)}, args...)
-				stdout, stderr, status := unwindd(t, args...)
-				if want := shortHex(filled(t, c.want, entries)); strings.TrimSpace(stdout) != want || status != 0 {
-					t.Errorf("%s: %q, status %d, expected %q\n%s", args, stdout, status, want, stderr)
+				args = append([]string{"--arch", "x86_64", "--unit", path + ":" + filled(t, c.unit, entries)}, args...)
+				found, err := evaluated(t, args...)
+				if want := shortHex(filled(t, c.want, entries)); strings.TrimSpace(found.text) != want || err != nil {
+					t.Errorf("%s: %q, %v, expected %q", args, found.text, err, want)
 				}
 			}
 		})
@@ -158,7 +163,7 @@ func shortHex(text string) string {
 }
 
 // A skeleton's unit is the split one, with the addresses that the object has for it.
-func TestEvalInASplitUnit(t *testing.T) {
+func TestExpressionsInASplitUnit(t *testing.T) {
 	oracle.Tools(t, "gcc", "nm")
 	path := unitProgram(t, "program", "gcc", "-O0", "-g", "-gdwarf-5", "-gsplit-dwarf")
 	dwo := filepath.Join(filepath.Dir(path), "program-unit.dwo")
@@ -170,10 +175,10 @@ func TestEvalInASplitUnit(t *testing.T) {
 		{"--expr|GNU_variable_value {variable global}|--mem|global:{symbol global}=2a000000", "value int 0x2a"},
 		{"--expr|fbreg -40|--reg|rip={symbol fill}|--reg|rsp=0x7ffc0ff8", "memory global 0x7ffc0fd8"},
 	} {
-		args := append([]string{"eval", "--arch", "x86_64", "--unit", path + ":0"}, strings.Split(filled(t, c.args, entries), "|")...)
-		stdout, stderr, status := unwindd(t, args...)
-		if want := shortHex(filled(t, c.want, entries)); strings.TrimSpace(stdout) != want || status != 0 {
-			t.Errorf("%s: %q, status %d, expected %q\n%s", args, stdout, status, want, stderr)
+		args := append([]string{"--arch", "x86_64", "--unit", path + ":0"}, strings.Split(filled(t, c.args, entries), "|")...)
+		found, err := evaluated(t, args...)
+		if want := shortHex(filled(t, c.want, entries)); strings.TrimSpace(found.text) != want || err != nil {
+			t.Errorf("%s: %q, %v, expected %q", args, found.text, err, want)
 		}
 	}
 	// Each address of the unit's part of .debug_addr is that of one of its symbols.
@@ -184,24 +189,24 @@ func TestEvalInASplitUnit(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		stdout, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--unit", path+":0", "--expr", fmt.Sprint("addrx ", i))
-		constant, _, _ := unwindd(t, "eval", "--arch", "x86_64", "--unit", path+":0", "--expr", fmt.Sprint("constx ", i))
-		address := strings.TrimSpace(stdout)
-		if status != 0 || !known[address] || strings.TrimSpace(constant) != "value generic "+strings.TrimPrefix(address, "memory global ") {
-			t.Errorf("address %d: %q, %q, status %d\n%s", i, stdout, constant, status, stderr)
+		found, err := evaluated(t, "--arch", "x86_64", "--unit", path+":0", "--expr", fmt.Sprint("addrx ", i))
+		constant, err2 := evaluated(t, "--arch", "x86_64", "--unit", path+":0", "--expr", fmt.Sprint("constx ", i))
+		address := strings.TrimSpace(found.text)
+		if err := errors.Join(err, err2); err != nil || !known[address] || strings.TrimSpace(constant.text) != "value generic "+strings.TrimPrefix(address, "memory global ") {
+			t.Errorf("address %d: %q, %q, %v", i, found.text, constant.text, err)
 		}
 	}
 	if err := os.Remove(dwo); err != nil {
 		t.Fatal(err)
 	}
-	_, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--unit", path+":0", "--expr", "lit1")
-	if status != 1 || !strings.Contains(stderr, "program-unit.dwo") || !strings.Contains(stderr, "unit at 0x0") {
-		t.Errorf("without the split file: status %d, %q", status, stderr)
+	_, err := evaluated(t, "--arch", "x86_64", "--unit", path+":0", "--expr", "lit1")
+	if err == nil || !strings.Contains(err.Error(), "program-unit.dwo") || !strings.Contains(err.Error(), "unit at 0x0") {
+		t.Errorf("without the split file: %v", err)
 	}
 }
 
 // Entries refer to those of a supplementary file, where dwz put what two files share.
-func TestEvalInAUnitWithASupplementaryFile(t *testing.T) {
+func TestExpressionsInAUnitWithASupplementaryFile(t *testing.T) {
 	oracle.Tools(t, "gcc", "dwz", "nm", "readelf")
 	first := unitProgram(t, "first", "gcc", "-O0", "-g", "-gdwarf-4")
 	second := unitProgram(t, "second", "gcc", "-O1", "-g", "-gdwarf-4")
@@ -213,65 +218,97 @@ func TestEvalInAUnitWithASupplementaryFile(t *testing.T) {
 	}
 	symbols := map[string]string{}
 	addSymbols(t, first, symbols)
-	stdout, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--unit", first+":0x"+m[1],
+	found, err := evaluated(t, "--arch", "x86_64", "--unit", first+":0x"+m[1],
 		"--expr", "GNU_variable_value 0x"+m[1], "--mem", "global:"+symbols["symbol global"]+"=2a000000")
-	if strings.TrimSpace(stdout) != "value int 0x2a" || status != 0 {
-		t.Errorf("%q, status %d\n%s", stdout, status, stderr)
+	if strings.TrimSpace(found.text) != "value int 0x2a" || err != nil {
+		t.Errorf("%q, %v", found.text, err)
 	}
 }
 
-// physicalIndex counts the physical frames before that of a function.
-func physicalIndex(frames []report.Frame, function string) (n int) {
-	for _, f := range frames {
-		switch {
-		case f.Inlined || f.FoundBy == "call-site":
-		case strings.TrimSuffix(f.Function, ".cold") == function:
-			return n
-		default:
-			n++
-		}
+// indexOf is the index of the frame of a function.
+func indexOf(frames []engine.Frame, function string) int {
+	return slices.IndexFunc(frames, func(f engine.Frame) bool { return strings.TrimSuffix(functionOf(&f), ".cold") == function })
+}
+
+// functionOf is the function that a frame belongs to.
+func functionOf(f *engine.Frame) string {
+	if len(f.Symbols) == 0 {
+		return ""
 	}
-	return -1
+	return f.Symbols[len(f.Symbols)-1].Function
 }
 
 // In a frame of a core the function is that of its PC, and what it was given when it was
 // called is found in its callers, through tail calls too.
-func TestEvalInAUnitOfAFrame(t *testing.T) {
+func TestExpressionsInAUnitOfAFrame(t *testing.T) {
 	oracle.Tools(t, "gcc")
 	path := unitProgram(t, "program", "gcc", "-O2", "-fcf-protection=none", "-g", "-gdwarf-5")
 	core := subject.Core(t, path)
-	frames := crashed(t, stackJSON(t, core)).Frames
-	if !slices.ContainsFunc(frames, func(f report.Frame) bool { return f.Function == "left" && f.FoundBy == "call-site" }) {
-		t.Fatal("no frame of left, which was left by a tail call")
+	crashed := openTarget(t, core)
+	frames := crashed.Walk(t.Context(), crashed.Crashed()).Frames
+	left := frames[indexOf(frames, "last")].TailCallers()
+	if len(left) != 1 || functionOf(&left[0]) != "left" || len(left[0].Locals()) != 1 {
+		t.Fatalf("%+v, expected the frame of left, which was left by a tail call", left)
 	}
-	for _, f := range crashed(t, stackJSON(t, core, "--locals")).Frames {
-		if f.Function == "left" && (f.Locals == nil || len(*f.Locals) != 1 || (*f.Locals)[0].Value == nil || *(*f.Locals)[0].Value != "11") {
-			t.Errorf("variables of left, which was called with 11: %+v", f.Locals)
-		}
+	if v := left[0].Locals()[0]; len(v) != 1 || v[0].Name != "x" || v[0].Text != "11" {
+		t.Errorf("variables of left, which was called with 11: %+v", v)
 	}
-	taken, _ := takeSnapshot(t, core)
-	for _, target := range []string{core, taken} {
+	for _, target := range []string{core, writtenSnapshot(t, crashed)} {
 		// fill was called with 10 and called left with 11, which called last with 33.
 		for _, c := range []struct{ function, register, want string }{
 			{"last", "reg5", "value generic 0x21"}, {"last", "reg4", "value generic 0x5"}, {"fill", "reg5", "value generic 0xa"},
 		} {
-			n := physicalIndex(frames, c.function)
-			stdout, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--snapshot", target, "--frame", fmt.Sprint(n),
+			n := indexOf(frames, c.function)
+			found, err := evaluated(t, "--arch", "x86_64", "--snapshot", target, "--frame", fmt.Sprint(n),
 				"--unit", path+":0", "--expr", "entry_value {"+c.register+"}")
-			if strings.TrimSpace(stdout) != c.want || status != 0 {
-				t.Errorf("%s of %s, frame %d: %q, status %d, expected %q\n%s", c.register, c.function, n, stdout, status, c.want, stderr)
+			if strings.TrimSpace(found.text) != c.want || err != nil {
+				t.Errorf("%s of %s, frame %d: %q, %v, expected %q", c.register, c.function, n, found.text, err, c.want)
 			}
 		}
 	}
 	other := unitProgram(t, "other", "gcc", "-O1", "-g")
-	_, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--snapshot", core, "--unit", other+":0", "--expr", "lit1")
-	if status != 1 || !strings.Contains(stderr, "is the file of no module") {
-		t.Errorf("another program's unit: status %d, %q", status, stderr)
+	_, err := evaluated(t, "--arch", "x86_64", "--snapshot", core, "--unit", other+":0", "--expr", "lit1")
+	if err == nil || !strings.Contains(err.Error(), "is the file of no module") {
+		t.Errorf("another program's unit: %v", err)
 	}
 }
 
-// TestEvalOfUnitsThatAreNotThere has offsets and files that --unit cannot use.
-func TestEvalOfUnitsThatAreNotThere(t *testing.T) {
+// openTarget opens a target until the test ends.
+func openTarget(t *testing.T, path string) *engine.Target {
+	t.Helper()
+	e, err := engine.New(engine.Options{
+		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}, MaxFrames: engine.DefaultMaxFrames, Locals: &value.DefaultLimits,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	state, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// writtenSnapshot is the path of a snapshot of a target.
+func writtenSnapshot(t *testing.T, state *engine.Target) string {
+	t.Helper()
+	s, err := state.Snapshot(t.Context(), engine.SnapshotOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "snapshot"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Write(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
+}
+
+// TestUnitsThatAreNotThere has offsets and files that cannot be used.
+func TestUnitsThatAreNotThere(t *testing.T) {
 	oracle.Tools(t, "gcc", "objcopy")
 	path := unitProgram(t, "program", "gcc", "-O1", "-g", "-gdwarf-5")
 	dir := filepath.Dir(path)
@@ -288,37 +325,34 @@ func TestEvalOfUnitsThatAreNotThere(t *testing.T) {
 	oracle.Run(t, "objcopy", "--strip-debug", path, bare)
 	for _, c := range []struct {
 		arch, unit, expr string
-		status           int
+		isUsage          bool
 		want             []string // in the message
 	}{
-		{"x86_64", path + ":0x100000", "lit1", 1, []string{path, ".debug_info", "offset 0x100000", "no unit has the offset"}},
-		{"x86_64", path + ":0xffffffffffffffff", "lit1", 1, []string{"offset 0xffffffffffffffff"}},
-		{"x86_64", cut + ":0", "lit1", 1, []string{cut, ".debug_info", "length"}},
-		{"x86_64", bare + ":0", "lit1", 1, []string{bare, "no debugging information"}},
-		{"x86_64", path, "lit1", 2, []string{"expected FILE:OFFSET"}},
-		{"x86_64", path + ":2d", "lit1", 2, []string{`offset "2d"`, "0x"}},
-		{"x86_64", path + "x:0", "lit1", 1, []string{"no such file"}},
-		{"amdgpu", path + ":0", "lit1", 1, []string{"is of x86_64, expected amdgpu"}},
-		{"x86_64", path + ":0", "call4 0xfffff", 1, []string{"ill-formed", "DW_OP_call4", "no unit has the offset 0xfffff"}},
-		{"x86_64", path + ":0", "lit1; convert 0xc", 1, []string{"DW_OP_convert", "expected DW_TAG_base_type"}},
-		{"x86_64", path + ":0", "lit1; convert 0xfffff", 1, []string{"DW_OP_convert", "not in the unit"}},
-		{"x86_64", path + ":0", "addrx 5", 1, []string{"DW_OP_addrx", ".debug_addr"}},
-		{"x86_64", path + ":0", "fbreg 0", 1, []string{"DW_OP_fbreg", "frame base"}},
-		{"x86_64", path + ":0", "entry_value {reg5}", 1, []string{"DW_OP_entry_value", "the function is not described"}},
+		{"x86_64", path + ":0x100000", "lit1", false, []string{path, ".debug_info", "offset 0x100000", "no unit has the offset"}},
+		{"x86_64", path + ":0xffffffffffffffff", "lit1", false, []string{"offset 0xffffffffffffffff"}},
+		{"x86_64", cut + ":0", "lit1", false, []string{cut, ".debug_info", "length"}},
+		{"x86_64", bare + ":0", "lit1", false, []string{bare, "no debugging information"}},
+		{"x86_64", path, "lit1", true, []string{"expected FILE:OFFSET"}},
+		{"x86_64", path + ":2d", "lit1", true, []string{`offset "2d"`, "0x"}},
+		{"x86_64", path + "x:0", "lit1", false, []string{"no such file"}},
+		{"amdgpu", path + ":0", "lit1", false, []string{"is of x86_64, expected amdgpu"}},
+		{"x86_64", path + ":0", "call4 0xfffff", false, []string{"ill-formed", "DW_OP_call4", "no unit has the offset 0xfffff"}},
+		{"x86_64", path + ":0", "lit1; convert 0xc", false, []string{"DW_OP_convert", "expected DW_TAG_base_type"}},
+		{"x86_64", path + ":0", "lit1; convert 0xfffff", false, []string{"DW_OP_convert", "not in the unit"}},
+		{"x86_64", path + ":0", "addrx 5", false, []string{"DW_OP_addrx", ".debug_addr"}},
+		{"x86_64", path + ":0", "fbreg 0", false, []string{"DW_OP_fbreg", "frame base"}},
+		{"x86_64", path + ":0", "entry_value {reg5}", false, []string{"DW_OP_entry_value", "the function is not described"}},
 	} {
-		stdout, stderr, status := unwindd(t, "eval", "--arch", c.arch, "--unit", c.unit, "--expr", c.expr)
+		_, err := evaluated(t, "--arch", c.arch, "--unit", c.unit, "--expr", c.expr)
 		for _, want := range c.want {
-			if status != c.status || !strings.Contains(stderr, want) {
-				t.Errorf("--unit %s --expr %q: status %d, %q, expected %d, %q\n%s", c.unit, c.expr, status, stderr, c.status, want, stdout)
+			if err == nil || errors.Is(err, ErrUsage) != c.isUsage || !strings.Contains(err.Error(), want) {
+				t.Errorf("--unit %s --expr %q: %v, expected %q", c.unit, c.expr, err, want)
 			}
 		}
 	}
 	for _, value := range []string{"0x10000000000000000", "-1", "x", ""} {
-		if _, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--expr", "dup", "--stack", value); status != 2 || !strings.Contains(stderr, "--stack") {
-			t.Errorf("--stack %q: status %d, %q", value, status, stderr)
+		if _, err := evaluated(t, "--arch", "x86_64", "--expr", "dup", "--stack", value); !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "--stack") {
+			t.Errorf("--stack %q: %v", value, err)
 		}
-	}
-	if _, stderr, status := unwindd(t, "eval", "--arch", "x86_64", "--unit", path+":0", "--expr", "lit1", "-o", path); status != 2 || !strings.Contains(stderr, "written over") {
-		t.Errorf("over its own file: status %d, %q", status, stderr)
 	}
 }

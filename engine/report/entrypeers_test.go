@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"bufio"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os/exec"
@@ -23,7 +22,7 @@ import (
 	"github.com/unwindd/unwindd/plugins/x86_64"
 )
 
-// dumpedEntry is an entry of `dump cfi`.
+// dumpedEntry is an entry of call frame information as it is written.
 type dumpedEntry struct {
 	Section       string
 	Offset        uint64
@@ -53,17 +52,11 @@ type dumpedEntry struct {
 
 func dumpCFI(t *testing.T, path string) (entries []dumpedEntry, problems []string) {
 	t.Helper()
-	out, err := command("dump", "cfi", "--format", "json", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d struct {
 		Entries  []dumpedEntry
 		Problems []string
 	}
-	if err := json.Unmarshal(out, &d); err != nil {
-		t.Fatal(err)
-	}
+	readJSON(t, callFrames(t, path).WriteCFIJSON, &d)
 	return d.Entries, d.Problems
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"bufio"
@@ -34,15 +34,12 @@ import (
 // extension.
 func llvm(t *testing.T, tool string) string {
 	t.Helper()
-	tool = "llvm-" + tool + "-22"
-	oracle.Tools(t, tool)
-	return tool
+	return oracle.Tool(t, "llvm-"+tool+"-22")
 }
 
-// long leaves a comparison of every entry of large files, or one more of many
-// alike that start the command, out of -short, which is how the race detector
-// runs: there it takes many times as long, and the race detector sees nothing in
-// it that it does not see elsewhere.
+// long leaves a comparison of every entry of large files out of -short, which is how
+// the race detector runs: there it takes many times as long, and the race detector sees
+// nothing in it that it does not see elsewhere.
 func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -131,7 +128,7 @@ var (
 	offsetText = regexp.MustCompile(`^(cfa|valcfa)[+-][0-9]+$`)
 )
 
-// rule is a register rule of `dump rows`.
+// rule is a register rule of the JSON.
 func (x *rowText) rule(t *testing.T, s string) string {
 	t.Helper()
 	kind, b, isExpr := strings.Cut(s, ":")
@@ -185,52 +182,46 @@ func (x *rowText) row(pc uint64, cfa string, rules map[uint64]string) string {
 	return b.String()
 }
 
-// dumpRows lists the rows of `unwindd dump rows`.
+// dumpRows lists the rows that are written as JSON.
 func dumpRows(t *testing.T, path string, x *rowText) lister {
 	return func(yield func(listedFDE) bool) {
-		pipe(t, command("dump", "rows", "--format", "json", path), func(r io.Reader) {
-			d := json.NewDecoder(r)
-			token := func(want json.Token) {
-				if got, err := d.Token(); err != nil || got != want {
-					t.Fatalf("dump rows: %v %v, want %v", got, err, want)
-				}
+		r, w := io.Pipe()
+		defer r.Close()
+		c := callFrames(t, path)
+		go func() { w.CloseWithError(c.WriteRowsJSON(w)) }()
+		d := json.NewDecoder(r)
+		token := func(want json.Token) {
+			if got, err := d.Token(); err != nil || got != want {
+				t.Fatalf("rows: %v %v, want %v", got, err, want)
 			}
-			token(json.Delim('{'))
-			token("fdes")
-			token(json.Delim('['))
-			for d.More() {
-				var f struct {
-					Section    string
-					Offset     uint64
-					Start, End string
-					Rows       []struct {
-						PC, CFA string
-						Rules   map[string]string
-					}
-				}
-				if err := d.Decode(&f); err != nil {
-					t.Fatalf("dump rows: %v", err)
-				}
-				out := listedFDE{section: f.Section, offset: f.Offset, start: number(t, f.Start), end: number(t, f.End)}
-				for _, r := range f.Rows {
-					rules := map[uint64]string{}
-					for name, rule := range r.Rules {
-						rules[x.register(t, name)] = x.rule(t, rule)
-					}
-					out.rows = append(out.rows, x.row(number(t, r.PC), x.cfa(t, r.CFA), rules))
-				}
-				if !yield(out) {
-					return
-				}
+		}
+		token(json.Delim('{'))
+		token("fdes")
+		token(json.Delim('['))
+		for d.More() {
+			var f dumpedFDE
+			if err := d.Decode(&f); err != nil {
+				t.Fatalf("rows: %v", err)
 			}
-			token(json.Delim(']'))
-			token("problems")
-			var problems []string
-			if err := d.Decode(&problems); err != nil || len(problems) > 0 {
-				t.Errorf("dump rows: problems %q %v", problems, err)
+			out := listedFDE{section: f.Section, offset: f.Offset, start: number(t, f.Start), end: number(t, f.End)}
+			for _, r := range f.Rows {
+				rules := map[uint64]string{}
+				for name, rule := range r.Rules {
+					rules[x.register(t, name)] = x.rule(t, rule)
+				}
+				out.rows = append(out.rows, x.row(number(t, r.PC), x.cfa(t, r.CFA), rules))
 			}
-			token(json.Delim('}'))
-		})
+			if !yield(out) {
+				return
+			}
+		}
+		token(json.Delim(']'))
+		token("problems")
+		var problems []string
+		if err := d.Decode(&problems); err != nil || len(problems) > 0 {
+			t.Errorf("rows: problems %q %v", problems, err)
+		}
+		token(json.Delim('}'))
 	}
 }
 
@@ -396,8 +387,6 @@ func readelfRows(t *testing.T, path string, x *rowText) lister {
 	}
 }
 
-func names(d *sdk.Description, lanes uint32) sdk.Names { return d.Names(lanes) }
-
 // library finds a library of the system.
 func library(t *testing.T, patterns ...string) string {
 	t.Helper()
@@ -486,7 +475,7 @@ func TestRowsEqualReadelf(t *testing.T) {
 			}
 			path := file.path(t)
 			kind := func(kind string, _ []byte) string { return map[string]string{"expr": "exp", "valexpr": "vexp"}[kind] }
-			ours := &rowText{names: names(x86_64.Description(), 0), expr: kind}
+			ours := &rowText{names: x86_64.Description().Names(0), expr: kind}
 			theirs := &rowText{names: ours.names}
 			fdes, rows, classes := compareRows(t, readelfRows(t, path, theirs), dumpRows(t, path, ours), noClass)
 			t.Logf("%s: %d FDEs, %d rows, %d rules; differences: %v", path, fdes, rows, ours.rules, classes)
@@ -733,7 +722,7 @@ func TestRowsEqualLLVMDwarfdump(t *testing.T) {
 				proof.Only(t)
 			}
 			path := file.path(t)
-			ours := &rowText{names: names(x86_64.Description(), 0), undefined: true, expr: decodable(t, locexpr.DWARF5)}
+			ours := &rowText{names: x86_64.Description().Names(0), undefined: true, expr: decodable(t, locexpr.DWARF5)}
 			theirs := &rowText{names: ours.names, undefined: true}
 			got := dumpRows(t, path, ours)
 			if !file.proof {
@@ -816,7 +805,7 @@ func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 		if machine == 224 {
 			d, dialect, lanes = amdgpu.Description(), locexpr.LLVMUser, wavesOf(t, path)
 		}
-		ours := &rowText{names: names(d, lanes), undefined: true, expr: decodable(t, dialect)}
+		ours := &rowText{names: d.Names(lanes), undefined: true, expr: decodable(t, dialect)}
 		theirs := &rowText{names: ours.names, undefined: true}
 		differ := noClass
 		if strings.HasSuffix(path, ".zebin") {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 func windowsProgram(t *testing.T) string {
 	t.Helper()
 	const mingw = "x86_64-w64-mingw32-gcc"
-	source, err := filepath.Abs("../../engine/testdata/windows/crash.c")
+	source, err := filepath.Abs("../testdata/windows/crash.c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,21 +25,8 @@ func windowsProgram(t *testing.T) string {
 // The rows of unwind codes, and those of DWARF behind them, have the same CFA where both
 // tell of a PC. GCC's DWARF does not follow the stack pointer where a function with a frame
 // pointer ends: the tests of package pe sort that out.
-func TestDumpRowsOfAPEFile(t *testing.T) {
-	out, errs, status := unwindd(t, "dump", "rows", windowsProgram(t), "--format", "json")
-	if status != 0 {
-		t.Fatal(errs)
-	}
-	var doc struct {
-		FDEs []struct {
-			Section, Start string
-			Rows           []struct{ PC, CFA string }
-		}
-		Problems []string
-	}
-	if err := json.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
+func TestRowsOfAPEFile(t *testing.T) {
+	doc := rowsJSON(t, windowsProgram(t))
 	codes := map[string]string{} // CFA by PC
 	for _, f := range doc.FDEs {
 		for _, r := range f.Rows {
@@ -68,15 +54,17 @@ func TestDumpRowsOfAPEFile(t *testing.T) {
 	}
 }
 
-func TestDumpCFIOfAPEFile(t *testing.T) {
-	out, errs, status := unwindd(t, "dump", "cfi", windowsProgram(t))
-	if status != 0 {
-		t.Fatal(errs)
+func TestUnwindCodesOfAPEFile(t *testing.T) {
+	c := callFrames(t, windowsProgram(t))
+	c.Problem = func(err error) { t.Error(err) }
+	var out strings.Builder
+	if err := c.WriteCFIText(&out); err != nil {
+		t.Fatal(err)
 	}
 	// Of the function dynamic, which allocates what it is told to, and of mainCRTStartup,
 	// which catches exceptions.
 	for _, want := range []string{"UWOP_SET_FPREG       rbp, ", "UWOP_PUSH_NONVOL     rbx", "UWOP_SAVE_XMM128     xmm6, ", "UNW_FLAG_EHANDLER, handler 0x1400"} {
-		if !strings.Contains(out, want) {
+		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q", want)
 		}
 	}
