@@ -46,7 +46,7 @@ func anchorsOf(text string) map[string]bool {
 	return anchors
 }
 
-// problemOfLink says why a link of a document leads nowhere; "": it leads somewhere.
+// problemOfLink is why a link of a document leads nowhere; "": it leads somewhere.
 func problemOfLink(document, link string) string {
 	u, err := url.Parse(link)
 	switch {

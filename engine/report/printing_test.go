@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"encoding/json"
@@ -21,6 +21,8 @@ import (
 
 	"github.com/unwindd/unwindd/internal/oracle"
 )
+
+const module = "github.com/unwindd/unwindd/"
 
 // checked is a package with what its expressions mean.
 type checked struct {
@@ -68,8 +70,7 @@ func checkPackage(t *testing.T, path string) *checked {
 	return c
 }
 
-// pastThePrinter says what of a file writes text by other ways than a Printer:
-// by package fmt, by methods of writers that are no strings in memory, or by
+// pastThePrinter lists where a file writes text by other ways than a Printer: by package fmt, by methods of writers that are no strings in memory, or by
 // making a format of a string.
 func (c *checked) pastThePrinter(f *ast.File) (wrong []string) {
 	say := func(n ast.Node, format string, args ...any) {
@@ -77,8 +78,8 @@ func (c *checked) pastThePrinter(f *ast.File) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("%s:%d: %s", filepath.Base(p.Filename), p.Line, fmt.Sprintf(format, args...)))
 	}
 	typeOf := func(e ast.Expr) string {
-		if of := c.TypeOf(e); of != nil {
-			return of.String()
+		if t := c.TypeOf(e); t != nil {
+			return t.String()
 		}
 		return ""
 	}
