@@ -3,14 +3,10 @@
 package main
 
 import (
-	"cmp"
-	"debug/elf"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,39 +14,10 @@ import (
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
-// functionsOf are the functions in the symbol table of a file, by address, and
-// which of them are kernels: those have a descriptor, NAME.kd.
-func functionsOf(t *testing.T, path string) (list []elf.Symbol, kernels map[string]bool) {
-	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kernels = map[string]bool{}
-	for _, s := range symbols {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
-			list = append(list, s)
-		}
-		if name, ok := strings.CutSuffix(s.Name, ".kd"); ok {
-			kernels[name] = true
-		}
-	}
-	slices.SortFunc(list, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
-	if len(list) < 3 || len(kernels) == 0 {
-		t.Fatalf("%s has %d functions, %d kernels", path, len(list), len(kernels))
-	}
-	return list, kernels
-}
-
 // addressesOfFunctions are the addresses of every fourth byte of each function.
 func addressesOfFunctions(t *testing.T, path string) (list []uint64) {
 	t.Helper()
-	functions, _ := functionsOf(t, path)
+	functions, _ := subject.DeviceFunctions(t, path)
 	for _, s := range functions {
 		for a := s.Value; a < s.Value+s.Size; a += 4 {
 			list = append(list, a)
@@ -115,110 +82,6 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 			t.Errorf("%v: %d of %d answers differ", c.args, differ, len(c.questions))
 		}
 	}
-}
-
-// codeBase is where the snapshots of wavesEverywhere have their code.
-const codeBase = 0x7f0000000000
-
-// wavesEverywhere is a snapshot with a wave at each of the addresses of a code
-// object. Only the object itself says which processor it is for.
-func wavesEverywhere(t *testing.T, path string, addresses []uint64) string {
-	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	text := f.Section(".text")
-	hex := func(n uint64) string { return fmt.Sprintf("%#x", n) }
-	var threads []any
-	for i, a := range addresses {
-		threads = append(threads, map[string]any{"id": fmt.Sprint("w", i), "arch": "amdgpu", "registers": map[string]any{"PC": hex(codeBase + a)}})
-	}
-	document, err := json.Marshal(map[string]any{
-		"format_version": 1,
-		"modules": []any{map[string]any{"path": "code.co", "arch": "amdgpu", "file": "code.co",
-			"segments": []any{map[string]any{"address": hex(text.Addr), "size": hex(text.Size), "start": hex(codeBase + text.Addr)}}}},
-		"threads": threads, "memory": []any{},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return archive(t, map[string][]byte{"snapshot.json": document, "code.co": code})
-}
-
-// A chain is an answer of llvm-symbolizer in JSON.
-type chain struct {
-	Symbol []struct {
-		FunctionName, FileName string
-		Line, Column           int
-	}
-}
-
-// TestWavesInEveryCodeObject has waves in each function of the code objects. The
-// frame is of the function, inlined calls and lines that llvm-symbolizer gives; a
-// kernel was called by nothing, and a function without call frame information is
-// not left.
-func TestWavesInEveryCodeObject(t *testing.T) {
-	long(t)
-	tool := llvm(t, "symbolizer")
-	waves := 0
-	for _, path := range subject.CodeObjects(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			var addresses []uint64
-			var text strings.Builder
-			functions, names := functionsOf(t, path)
-			kernels := map[uint64]bool{}
-			for _, s := range functions {
-				for a := s.Value; a < s.Value+s.Size; a += max(s.Size/16&^3, 4) {
-					addresses, kernels[a] = append(addresses, a), names[s.Name]
-					fmt.Fprintf(&text, "%#x\n", a)
-				}
-			}
-			waves += len(addresses)
-			out := runTool(t, ".", tool, text.String(), "--no-demangle", "--output-style=JSON", "-e", path)
-			answers := strings.Split(strings.TrimSpace(out.Stdout), "\n")
-			if len(answers) != len(addresses) {
-				t.Fatalf("llvm-symbolizer gives %d answers, expected %d", len(answers), len(addresses))
-			}
-			r := stackJSON(t, "--in-process", wavesEverywhere(t, path, addresses))
-			if m := r.Modules[0]; m.Arch != "amdgpu" || m.Problem != "" && !strings.HasPrefix(m.Problem, "call frame information is overridden: ") || len(r.Target.Problems) > 0 {
-				t.Errorf("module %+v; problems %q", m, r.Target.Problems)
-			}
-			for i, a := range addresses {
-				var want chain
-				if err := json.Unmarshal([]byte(answers[i]), &want); err != nil {
-					t.Fatal(err)
-				}
-				var theirs, ours []string
-				for k, s := range want.Symbol {
-					theirs = append(theirs, fmt.Sprint(s.FunctionName, " ", s.FileName, ":", s.Line, ":", s.Column, " ", k+1 < len(want.Symbol)))
-				}
-				th := r.Threads[i]
-				for _, f := range th.Frames {
-					name := f.LinkageName
-					if name == "" {
-						name = f.Function
-					}
-					ours = append(ours, fmt.Sprint(name, " ", f.File, ":", f.Line, ":", f.Column, " ", f.Inlined))
-				}
-				if strings.HasSuffix(path, ".cfi.co") && !kernels[a] {
-					ours = ours[:min(len(ours), len(theirs))] // what the missing registers lead to
-				}
-				if !slices.Equal(ours, theirs) {
-					t.Fatalf("%#x:\n%q, of llvm-symbolizer\n%q", a, ours, theirs)
-				}
-				if kernels[a] != (th.Stopped.Reason == "outermost") {
-					t.Fatalf("%#x, kernel: %v, stopped: %v", a, kernels[a], th.Stopped)
-				}
-			}
-		})
-	}
-	t.Logf("%d waves", waves)
 }
 
 // TestProgramsWithDeviceCode dumps and symbolizes the code objects inside of
