@@ -18,6 +18,7 @@ const module = "github.com/unwindd/unwindd/"
 // packages of lower floors, and, of its own floor, only the folder above it.
 var floors = []string{
 	"cmd",
+	"internal/enginetest", // what tests of whole stacks need
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them

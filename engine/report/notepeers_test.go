@@ -282,17 +282,9 @@ func symbolized(t *testing.T, path string, addresses ...string) string {
 // addressesOfFunctions are the addresses of every fourth byte of each function.
 func addressesOfFunctions(t *testing.T, path string) (list []string) {
 	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range symbols {
-		for a := s.Value; elf.ST_TYPE(s.Info) == elf.STT_FUNC && a < s.Value+s.Size; a += 4 {
+	functions, _ := subject.DeviceFunctions(t, path)
+	for _, s := range functions {
+		for a := s.Value; a < s.Value+s.Size; a += 4 {
 			list = append(list, fmt.Sprintf("%#x", a))
 		}
 	}

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"bytes"
 	"fmt"
-	"image"
-	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,16 +13,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
+const (
+	crashExample = "../../examples/crash/server"
+	mixedExample = "../../examples/mixed/mixed.snapshot"
+)
+
+// withLocals asks for the variables of every frame.
+func withLocals(a *enginetest.Ask) { a.Stack.Locals = true }
+
 // stackPage writes stacks as a page, and returns the address of the file.
-func stackPage(t *testing.T, args ...string) (url string) {
+func stackPage(t *testing.T, path string, set ...func(*enginetest.Ask)) (url string) {
 	t.Helper()
+	page := enginetest.Text(t, path, append(set, func(a *enginetest.Ask) { a.Stack.Format = "html" })...)
 	file := filepath.Join(t.TempDir(), "page.html")
-	if _, stderr, status := unwindd(t, append([]string{"stack", "--in-process", "--format", "html", "-o", file}, args...)...); status != exitDone {
-		t.Fatalf("exit %d\n%s", status, stderr)
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return "file://" + file
 }
@@ -37,13 +45,10 @@ const pageTextOf = `[...document.querySelectorAll('.s')].map(s => {
 	return c.textContent;
 })`
 
-// stackTexts are the stacks of the text form.
-func stackTexts(t *testing.T, args ...string) []string {
+// stackTexts are the stacks of the text form with lanes.
+func stackTexts(t *testing.T, path string, set ...func(*enginetest.Ask)) []string {
 	t.Helper()
-	out, stderr, status := unwindd(t, append([]string{"stack", "--in-process"}, args...)...)
-	if status != exitDone {
-		t.Fatalf("exit %d\n%s", status, stderr)
-	}
+	out := enginetest.Text(t, path, append(set, func(a *enginetest.Ask) { a.Stack.Lanes = true })...)
 	parts := strings.Split(strings.TrimSuffix(out, "\n"), "\n\n")[1:]
 	parts = slices.DeleteFunc(parts, func(s string) bool {
 		return strings.HasPrefix(s, "modules\n") || strings.HasPrefix(s, "globals\n") || strings.HasPrefix(s, "problem:")
@@ -54,30 +59,29 @@ func stackTexts(t *testing.T, args ...string) []string {
 	return parts
 }
 
-// pageSubjects are targets with everything that a page has, by what they are.
-func pageSubjects(t *testing.T) map[string][]string {
-	subjects := map[string][]string{"waves": {mixed, "--locals", "--registers"}}
-	if !testing.Short() {
-		const core = "../../examples/crash/server.core"
-		subjects["a core"] = []string{core, "--locals", "--source", "5", "--code", "6"}
-		subjects["a core, unfolded"] = []string{core, "--no-fold", "--no-inlines"}
-		deep := subject.Core(t, subject.Build(t, "recursions"))
-		subjects["recursions"], subjects["recursions, unfolded"] = []string{deep}, []string{deep, "--no-fold"}
-		subjects["a cut stack"] = []string{deep, "--max-frames", "100"}
-	}
-	return subjects
-}
-
 // TestPageSaysWhatTheTextSays: what is copied as text is the text form, line by line, and
 // a page of any target shows without a word on the console or a request.
 func TestPageSaysWhatTheTextSays(t *testing.T) {
-	for name, args := range pageSubjects(t) {
-		t.Run(name, func(t *testing.T) {
-			url := stackPage(t, args...)
+	oracle.Tools(t, "chromium")
+	unfolded := func(a *enginetest.Ask) { a.Stack.NoFold = true }
+	recursions := subject.Core(t, subject.Build(t, "recursions"))
+	for _, c := range []struct {
+		name, path string
+		set        func(*enginetest.Ask)
+	}{
+		{"waves", mixedExample, func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Registers = true, true }},
+		{"a core", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.Locals, a.Stack.Source, a.Stack.Code = true, 5, 6 }},
+		{"a core, unfolded", crashExample + ".core", func(a *enginetest.Ask) { a.Stack.NoFold, a.Stack.NoInlines = true, true }},
+		{"recursions", recursions, func(*enginetest.Ask) {}},
+		{"recursions, unfolded", recursions, unfolded},
+		{"a cut stack", recursions, func(a *enginetest.Ask) { a.Stack.MaxFrames = 100 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			url := stackPage(t, c.path, c.set)
 			b := oracle.Browse(t, url)
 			var got []string
 			b.Eval(&got, pageTextOf)
-			if diff := cmp.Diff(stackTexts(t, append(args, "--lanes")...), got); diff != "" {
+			if diff := cmp.Diff(stackTexts(t, c.path, c.set), got); diff != "" {
 				t.Errorf("(-text +page):\n%s", diff)
 			}
 			if said := b.Said(url); len(said) > 0 {
@@ -90,7 +94,7 @@ func TestPageSaysWhatTheTextSays(t *testing.T) {
 // TestPageIsSearchedAndDrivenByKeys on the page of waves, of which two stacks are in
 // measure.
 func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
-	url := stackPage(t, mixed, "--locals")
+	url := stackPage(t, mixedExample, withLocals)
 	b := oracle.Browse(t, url)
 	expect := func(what, expression string, want any) {
 		t.Helper()
@@ -102,7 +106,7 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	}
 	const shown = `[...document.querySelectorAll('.s')].filter(e => e.getClientRects().length).length`
 	const at = `(document.activeElement.textContent.match(/thread \w+|#\d+|\d+ variables/) || [''])[0]`
-	expect("stacks", shown, len(stackTexts(t, mixed, "--lanes")))
+	expect("stacks", shown, len(stackTexts(t, mixedExample)))
 	b.Press("j")
 	expect("j", at, "thread w0")
 	b.Press("j", "j", "j")
@@ -116,7 +120,7 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	b.Press("Enter")
 	b.Eval(new(any), `navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }; 0`)
 	b.Press("c")
-	expect("c", `window.copied`, stackTexts(t, mixed, "--locals", "--lanes")[0])
+	expect("c", `window.copied`, stackTexts(t, mixedExample, withLocals)[0])
 	b.Press("/")
 	expect("/", `document.activeElement.id`, "find")
 	b.Press("m", "e", "a", "s", "u", "R", "E")
@@ -134,36 +138,10 @@ func TestPageIsSearchedAndDrivenByKeys(t *testing.T) {
 	}
 }
 
-// brightness is the mean brightness of a picture, 0 to 1, and how many colours it has.
-func brightness(t *testing.T, shot []byte) (mean float64, colours int) {
-	t.Helper()
-	picture, err := png.Decode(bytes.NewReader(shot))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[[3]uint32]bool{}
-	size := picture.Bounds()
-	each(size, func(x, y int) {
-		r, g, b, _ := picture.At(x, y).RGBA()
-		seen[[3]uint32{r, g, b}] = true
-		mean += float64(r+g+b) / 3 / 0xffff
-	})
-	return mean / float64(size.Dx()*size.Dy()), len(seen)
-}
-
-// each gives the points of an area.
-func each(area image.Rectangle, do func(x, y int)) {
-	for y := area.Min.Y; y < area.Max.Y; y++ {
-		for x := area.Min.X; x < area.Max.X; x++ {
-			do(x, y)
-		}
-	}
-}
-
 // TestPageIsLightAndDark by what the user prefers, and by the page's switch; what is
 // printed is light, and has the stacks that were closed.
 func TestPageIsLightAndDark(t *testing.T) {
-	b := oracle.Browse(t, stackPage(t, mixed, "--locals"))
+	b := oracle.Browse(t, stackPage(t, mixedExample, withLocals))
 	for _, c := range []struct {
 		medium, scheme, click string
 		isDark                bool
@@ -175,8 +153,7 @@ func TestPageIsLightAndDark(t *testing.T) {
 		if c.click != "" {
 			b.Eval(new(any), `document.getElementById('`+c.click+`').click()`)
 		}
-		shot := b.Screenshot()
-		mean, colours := brightness(t, shot)
+		mean, colours := b.Brightness()
 		if isDark := mean < 0.5; isDark != c.isDark || colours < 50 {
 			t.Errorf("%v: the brightness is %.2f, with %d colours", c, mean, colours)
 		}
@@ -193,7 +170,7 @@ func TestPageIsLightAndDark(t *testing.T) {
 // TestPageIsReadWithoutItsScript: stacks open and close by themselves, and what only the
 // script could do is not offered.
 func TestPageIsReadWithoutItsScript(t *testing.T) {
-	b := oracle.Browse(t, stackPage(t, mixed, "--locals"), "--blink-settings=scriptEnabled=false")
+	b := oracle.Browse(t, stackPage(t, mixedExample, withLocals), "--blink-settings=scriptEnabled=false")
 	for _, c := range []struct {
 		expression string
 		want       int
@@ -214,7 +191,7 @@ func TestPageIsReadWithoutItsScript(t *testing.T) {
 
 // TestPageIsOneFile: no policy but a strict one, no address of anything else.
 func TestPageIsOneFile(t *testing.T) {
-	text, err := os.ReadFile(strings.TrimPrefix(stackPage(t, mixed, "--locals"), "file://"))
+	text, err := os.ReadFile(strings.TrimPrefix(stackPage(t, mixedExample, withLocals), "file://"))
 	if err != nil {
 		t.Fatal(err)
 	}

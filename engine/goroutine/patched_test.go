@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package goroutine_test
 
 import (
 	"debug/dwarf"
@@ -25,6 +25,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -80,8 +81,8 @@ type goMemory struct {
 
 func readGoMemory(t *testing.T, exe string, state target.Target) *goMemory {
 	t.Helper()
-	m := &goMemory{state: state, list: symbolAddress(t, exe, "runtime.allgptr"), length: symbolAddress(t, exe, "runtime.allglen")}
-	m.slice = symbolAddress(t, exe, "runtime.allgs")
+	m := &goMemory{state: state, list: subject.Address(t, exe, "runtime.allgptr"), length: subject.Address(t, exe, "runtime.allglen")}
+	m.slice = subject.Address(t, exe, "runtime.allgs")
 	m.first, m.count = m.word(t, m.list), m.word(t, m.length)
 	f, err := elf.Open(exe)
 	if err != nil {
@@ -368,12 +369,12 @@ func TestProgramsWithoutGoroutines(t *testing.T) {
 		{"nested", "", "no goroutines: no code object that was found is of Go"},
 	} {
 		core := subject.Core(t, subject.Build(t, c.subject), c.mode)
-		r := stackJSON(t, "--goroutines", core)
+		r := enginetest.Report(t, core, withGoroutines)
 		if problems := strings.Join(r.Target.Problems, "\n"); !strings.Contains(problems, c.problem) {
 			t.Errorf("%s: problems %q, expected %q", c.subject, problems, c.problem)
 		}
-		if plain := stackJSON(t, core); len(r.Threads) != len(plain.Threads) || len(r.Threads) == 0 || len(r.Threads[0].Frames) < 3 {
-			t.Errorf("%s: %d threads, without --goroutines %d", c.subject, len(r.Threads), len(plain.Threads))
+		if plain := enginetest.Report(t, core); len(r.Threads) != len(plain.Threads) || len(r.Threads) == 0 || len(r.Threads[0].Frames) < 3 {
+			t.Errorf("%s: %d threads, without asking for them %d", c.subject, len(r.Threads), len(plain.Threads))
 		}
 	}
 }
@@ -406,7 +407,7 @@ func TestGoroutinesOfASnapshot(t *testing.T) {
 		}
 		return path
 	}
-	stacksOnly := stackJSON(t, "--goroutines", write("stacks.snapshot"))
+	stacksOnly := enginetest.Report(t, write("stacks.snapshot"), withGoroutines)
 	if problems := strings.Join(stacksOnly.Target.Problems, "\n"); !strings.Contains(problems, "its goroutines are not listed: runtime.allgptr: ") {
 		t.Errorf("without the runtime's memory: problems %q", problems)
 	}
@@ -426,7 +427,7 @@ func TestGoroutinesOfASnapshot(t *testing.T) {
 		}
 		s.Contents.Memory = append(s.Contents.Memory, snapshot.Memory{Address: p.Vaddr, Data: data})
 	}
-	want, got := stackJSON(t, "--goroutines", core), stackJSON(t, "--goroutines", write("whole.snapshot"))
+	want, got := enginetest.Report(t, core, withGoroutines), enginetest.Report(t, write("whole.snapshot"), withGoroutines)
 	if diff := cmp.Diff(want.Threads, got.Threads, cmpopts.IgnoreFields(report.Thread{}, "Stop")); diff != "" || len(got.Threads) < 40 {
 		t.Errorf("%d threads (-core +snapshot):\n%s", len(got.Threads), diff)
 	}

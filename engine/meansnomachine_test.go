@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"go/ast"
@@ -24,7 +24,7 @@ func TestTheEngineMeansNoMachine(t *testing.T) {
 	allowed := map[string]string{"unwindcodes.go": "MachineX86_64", "breakpad.go": "STACK WIN"}
 	files := 0
 	for _, dir := range []string{"walk", "code", "fact", "goroutine", "value", "disassembler", "symbolize"} {
-		err := filepath.WalkDir(filepath.Join("../../engine", dir), func(path string, d os.DirEntry, err error) error {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
 	"debug/elf"
 	"encoding/binary"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -124,6 +124,14 @@ func takeRegisters(threads []report.Thread) (all []map[string]string) {
 	return all
 }
 
+// registers asks for the registers of every frame.
+func registers(a *enginetest.Ask) { a.Stack.Registers = true }
+
+// executable names the executable of a core.
+func executable(path string) func(*enginetest.Ask) {
+	return func(a *enginetest.Ask) { a.Engine.Exe = path }
+}
+
 // TestStacksBySFrameEqualThoseByEHFrame walks cores of a program whose frames
 // have no call frame information but SFrame. A register may be unknown where
 // .eh_frame knows it, and nothing may be another.
@@ -131,15 +139,15 @@ func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 	long(t)
 	exe := subject.Build(t, "sframe")
 	for name, core := range map[string]string{"crash": subject.Core(t, exe, "crash"), "wait": subject.LiveCore(t, exe, "wait")} {
-		want := stackJSON(t, core, "--registers")
+		want := enginetest.Report(t, core, registers)
 		threads := withoutStart(want.Threads)
-		registers := takeRegisters(threads)
+		known := takeRegisters(threads)
 		byEHFrame := calleesIn(want, exe)
 		if byEHFrame["cfi"] < 20 {
 			t.Errorf("%s: %v frames by .eh_frame, expected 20 or more", name, byEHFrame)
 		}
 		for _, version := range []int{1, 2} {
-			got := stackJSON(t, core, "--registers", "--exe", withoutCFI(t, exe, version))
+			got := enginetest.Report(t, core, registers, executable(withoutCFI(t, exe, version)))
 			gotThreads := withoutStart(got.Threads)
 			gotRegisters := takeRegisters(gotThreads)
 			if diff := cmp.Diff(threads, gotThreads); diff != "" {
@@ -149,15 +157,15 @@ func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 			if diff := cmp.Diff(byEHFrame, bySFrame); diff != "" {
 				t.Errorf("%s, version %d: callers of the program's frames (-.eh_frame +.sframe)\n%s", name, version, diff)
 			}
-			known, unknown := 0, 0
-			for i := range registers {
+			equal, unknown := 0, 0
+			for i := range known {
 				for register, value := range gotRegisters[i] {
-					known++
-					if registers[i][register] != value {
-						t.Errorf("%s, version %d: frame %d of all: %s is %s, by .eh_frame %q", name, version, i, register, value, registers[i][register])
+					equal++
+					if known[i][register] != value {
+						t.Errorf("%s, version %d: frame %d of all: %s is %s, by .eh_frame %q", name, version, i, register, value, known[i][register])
 					}
 				}
-				unknown += len(registers[i]) - len(gotRegisters[i])
+				unknown += len(known[i]) - len(gotRegisters[i])
 			}
 			if unknown == 0 {
 				t.Errorf("%s, version %d: all registers are known, those included that the format does not track", name, version)
@@ -167,52 +175,34 @@ func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 					t.Errorf("%s, version %d: problem %q", name, version, m.Problem)
 				}
 			}
-			t.Logf("%s, version %d: callers of the program's frames, by how they were found: %v; %d registers equal, %d unknown", name, version, bySFrame, known, unknown)
+			t.Logf("%s, version %d: callers of the program's frames, by how they were found: %v; %d registers equal, %d unknown", name, version, bySFrame, equal, unknown)
 		}
 		// The comparison would not see an .sframe that is not used if the rows
 		// read from the code were called cfi.
-		if bare := calleesIn(stackJSON(t, core, "--exe", withoutCFI(t, exe, 0)), exe); bare["cfi"] != 0 {
+		if bare := calleesIn(enginetest.Report(t, core, executable(withoutCFI(t, exe, 0))), exe); bare["cfi"] != 0 {
 			t.Errorf("%s: without any call frame information: %v", name, bare)
 		}
 	}
 }
 
-// TestDumpRowsListsSFrame holds the rows of .sframe against those that .eh_frame
+// TestRowsOfSFrame holds the rows of .sframe against those that .eh_frame
 // has for the same addresses.
-func TestDumpRowsListsSFrame(t *testing.T) {
+func TestRowsOfSFrame(t *testing.T) {
 	exe := subject.Build(t, "sframe")
 	type row struct {
-		PC    string            `json:"pc"`
-		CFA   string            `json:"cfa"`
-		Rules map[string]string `json:"rules"`
-	}
-	type dump struct {
-		FDEs []struct {
-			Section, Start, End string
-			Rows                []row
-		}
-		Problems []string
-	}
-	read := func(path string) (d dump) {
-		stdout, stderr, status := unwindd(t, "dump", "rows", "--format", "json", path)
-		if status != 0 {
-			t.Fatalf("status %d\n%s", status, stderr)
-		}
-		if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-			t.Fatal(err)
-		}
-		return d
+		CFA   string
+		Rules map[string]string
 	}
 	byPC := map[string]row{}
-	for _, f := range read(exe).FDEs {
+	for _, f := range rowsJSON(t, exe).FDEs {
 		for _, r := range f.Rows {
 			if f.Section == ".eh_frame" {
-				byPC[r.PC] = r
+				byPC[r.PC] = row{r.CFA, r.Rules}
 			}
 		}
 	}
 	rows := 0
-	for _, f := range read(withoutCFI(t, exe, 2)).FDEs {
+	for _, f := range rowsJSON(t, withoutCFI(t, exe, 2)).FDEs {
 		if f.Section != ".sframe" {
 			t.Fatalf("an entry of %s", f.Section)
 		}

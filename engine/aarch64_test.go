@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"encoding/hex"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -44,7 +45,7 @@ func TestCoresOfAArch64ByQemu(t *testing.T) {
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "subject")
 			oracle.Run(t, "aarch64-linux-gnu-gcc", append(c.flags, "-o", exe, subject.Source(t, "aarch64crash.c"))...)
-			got := stackJSON(t, aarch64Core(t, dir, c.what), "--sysroot", aarch64Root, "--exe", exe)
+			got := enginetest.Report(t, aarch64Core(t, dir, c.what), under(aarch64Root), madeOf(exe))
 			names := []string{}
 			for _, f := range got.Threads[0].Frames {
 				if names = append(names, f.Function); f.Function == "main" {
@@ -100,7 +101,7 @@ int choice(void);
 __attribute__((noinline, noclone)) int step(int left) { volatile char room[64]; room[left] = 1; return (left ? step(left - 1) : choice()) + room[left]; }
 int main(void) { return step(2); }
 `), library)
-	got := stackJSON(t, aarch64Core(t, dir, ""), "--sysroot", aarch64Root, "--exe", exe)
+	got := enginetest.Report(t, aarch64Core(t, dir, ""), under(aarch64Root), madeOf(exe))
 	names := []string{}
 	for _, f := range got.Threads[0].Frames {
 		if f.Function != "" {
@@ -122,7 +123,7 @@ func TestFrameRecordsOfAArch64(t *testing.T) {
 	exe := filepath.Join(dir, "subject")
 	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-o", exe,
 		subject.Source(t, "aarch64unread.c"))
-	th := &stackJSON(t, aarch64Core(t, dir, ""), "--sysroot", aarch64Root, "--exe", exe).Threads[0]
+	th := &enginetest.Report(t, aarch64Core(t, dir, ""), under(aarch64Root), madeOf(exe)).Threads[0]
 	names := []string{}
 	for i, f := range th.Frames {
 		if f.Function != "" {
@@ -140,6 +141,9 @@ func TestFrameRecordsOfAArch64(t *testing.T) {
 	}
 }
 
+// fiveInstructions asks for the code of every frame.
+func fiveInstructions(a *enginetest.Ask) { a.Stack.Code = 5 }
+
 // TestCodeOfAArch64 holds the code of every frame of a core against objdump, as
 // instructions and by an LLVM tool that the user names.
 func TestCodeOfAArch64(t *testing.T) {
@@ -156,7 +160,7 @@ func TestCodeOfAArch64(t *testing.T) {
 		listed[hexOf(t, m[1])] = [2]string{m[2], strings.TrimSpace(m[3] + " " + m[4])}
 	}
 	lines := 0
-	for _, f := range stackJSON(t, core, "--exe", exe, "--code", "5").Threads[0].Frames {
+	for _, f := range enginetest.Report(t, core, madeOf(exe), fiveInstructions).Threads[0].Frames {
 		current := 0
 		for _, l := range *f.Code {
 			lines++
@@ -188,14 +192,17 @@ func TestCodeOfAArch64(t *testing.T) {
 	if lines < 25 {
 		t.Errorf("%d instructions", lines)
 	}
-	out, _, _ := unwindd(t, "stack", "--exe", exe, "--code", "5", core)
-	mustSay(t, out, "\nnull pointer: reads 4 bytes at 0x0 through x0 in reads\n")
-	mustSay(t, out, "  bl 0x")
+	out := enginetest.Text(t, core, madeOf(exe), fiveInstructions)
+	for _, want := range []string{"\nnull pointer: reads 4 bytes at 0x0 through x0 in reads\n", "  bl 0x"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
 	for _, tool := range []string{mc, objdump} {
-		byTool, said, status := unwindd(t, "stack", "--exe", exe, "--code", "5", "--disassembler", tool, core)
+		byTool := enginetest.Text(t, core, madeOf(exe), fiveInstructions, func(a *enginetest.Ask) { a.Engine.Disassembler = tool })
 		// The one problem is that qemu's cores do not tell build IDs.
-		if status != 0 || strings.Count(byTool, "problem:") != 1 || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
-			t.Errorf("%s: status %d, %s\n%s", tool, status, said, byTool)
+		if strings.Count(byTool, "problem:") != 1 || !strings.Contains(byTool, "  bti c\n") || !strings.Contains(byTool, "  bl ") {
+			t.Errorf("%s:\n%s", tool, byTool)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"os"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -71,7 +72,7 @@ func TestStacksOfAArch64AreGDBs(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
 			oracle.Run(t, "aarch64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, subject.Source(t, c.source))...)
 			path, want := emulated{"aarch64", "cortex-a72", aarch64Root}.qemuSnapshot(t, c.gdb, nil, append([]string{exe}, c.args...)...)
-			got := stackJSON(t, path)
+			got := enginetest.Report(t, path)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {
 				t.Errorf("%d threads, gdb has %d, expected %d; problems %q", len(got.Threads), len(want), c.threads, got.Target.Problems)
 			}

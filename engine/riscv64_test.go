@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"archive/zip"
@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/code"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -26,12 +27,26 @@ const riscv64Root = "/usr/riscv64-linux-gnu"
 
 var riscv64 = emulated{"riscv64", "rv64", riscv64Root}
 
+// vendor has the plugin of examples/arch-riscv64 used, in its own process.
+func vendor(t *testing.T) func(*enginetest.Ask) {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // what is cached of plugins
+	dir := t.TempDir()
+	example := filepath.Join("..", "examples", "arch-riscv64")
+	oracle.With{Dir: example, Env: []string{"CGO_ENABLED=0", "GOWORK="}}.Run(t, "go", "build", "-trimpath", "-o", dir+"/", "./unwindd-arch-riscv64")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(a *enginetest.Ask) { a.Engine.Plugins.Dirs, a.Engine.Plugins.Self = []string{dir}, self }
+}
+
 // TestStacksOfRISCVAreGDBs has programs of RISC-V crash under qemu, and walks them by the
 // plugin of examples/arch-riscv64, in its own process, as gdb does.
 func TestStacksOfRISCVAreGDBs(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "riscv64-linux-gnu-gcc", "riscv64-linux-gnu-g++", "qemu-riscv64", "gdb-multiarch")
-	plugins := subject.InstallVendor(t, "arch-riscv64")
+	plugins := vendor(t)
 	for _, c := range []struct {
 		name, compiler, source string
 		flags                  []string
@@ -47,7 +62,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
 			oracle.Run(t, "riscv64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, subject.Source(t, c.source))...)
 			path, want := riscv64.qemuSnapshot(t, nil, nil, exe)
-			got := stackJSON(t, path, "--plugin-dir", plugins)
+			got := enginetest.Report(t, path, plugins)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {
 				t.Errorf("%d threads, gdb has %d, expected %d; problems %q", len(got.Threads), len(want), c.threads, got.Target.Problems)
 			}
@@ -76,7 +91,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 func TestCallsThroughNullOfRISCV(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
-	plugins := subject.InstallVendor(t, "arch-riscv64")
+	plugins := vendor(t)
 	without := []string{"-O1", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"}
 	called := []string{"", "calls", "step", "step", "step", "main"}
 	handled := []string{"handler", "", "reads", "step", "step", "step", "main"}
@@ -104,7 +119,7 @@ func TestCallsThroughNullOfRISCV(t *testing.T) {
 			if c.what == "handler" {
 				addPage(t, path, page)
 			}
-			got := stackJSON(t, path, "--plugin-dir", plugins)
+			got := enginetest.Report(t, path, plugins)
 			names, pcs := []string{}, []string{}
 			for _, f := range got.Threads[0].Frames {
 				names, pcs = append(names, f.Function), append(pcs, f.PC)
@@ -205,7 +220,7 @@ func editSnapshot(t *testing.T, path, member string, content []byte, edit func(m
 func TestThreadLocalStorageOfRISCV(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "clang-22", "ld.lld-22", "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
-	plugins := subject.InstallVendor(t, "arch-riscv64")
+	plugins := vendor(t)
 	dir := t.TempDir()
 	exe, block := filepath.Join(dir, "subject"), filepath.Join(dir, "block")
 	oracle.Run(t, "clang-22", "--target=riscv64-linux-gnu", "-march=rv64gc", "-w", "-O1", "-g", "-fuse-ld=lld-22", "-o", exe, subject.Source(t, "riscv64crash.c"))
@@ -217,7 +232,7 @@ func TestThreadLocalStorageOfRISCV(t *testing.T) {
 	editSnapshot(t, path, "memory/block.bin", content, func(s map[string]any) {
 		s["memory"] = append(s["memory"].([]any), map[string]any{"file": "memory/block.bin", "address": fmt.Sprintf("%#x", registerOf(t, s, "tp")-64)})
 	})
-	got := stackJSON(t, path, "--plugin-dir", plugins, "--globals", "mark", "--globals", "before")
+	got := enginetest.Report(t, path, plugins, func(a *enginetest.Ask) { a.Stack.Globals = []string{"mark", "before"} })
 	values := map[string]string{}
 	for _, v := range got.Globals {
 		if v.Value != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"fmt"
@@ -16,21 +16,10 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
-
-// crashed is the thread that crashed.
-func crashed(t *testing.T, r *report.Report) *report.Thread {
-	t.Helper()
-	for i := range r.Threads {
-		if r.Threads[i].Crashed {
-			return &r.Threads[i]
-		}
-	}
-	t.Fatal("no thread crashed")
-	return nil
-}
 
 // marked are the functions of physical frames, from one on, with a mark for guesses
 // and for what rests on them.
@@ -54,20 +43,6 @@ func marked(th *report.Thread, from string) []string {
 	return list
 }
 
-// copied is a copy of a file, for a test that removes it.
-func copied(t *testing.T, file, as string) string {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), as)
-	if err := os.WriteFile(path, data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // A word of the stack that follows a direct call is a return address only if that
 // call may have led to the frame before.
 func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
@@ -75,7 +50,7 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 	t.Run("a library that was removed", func(t *testing.T) {
 		exe := subject.Build(t, "plugged")
 		core := subject.Core(t, exe, copied(t, subject.Build(t, "plug"), "plug.so"))
-		th := crashed(t, stackJSON(t, core))
+		th := crashed(t, enginetest.Report(t, core))
 		want := []string{"broken", "??", "run guess", "main rests"}
 		if got := marked(th, "broken"); !slices.Equal(got[:min(len(want), len(got))], want) {
 			t.Errorf("%q, expected %q", got, want)
@@ -83,7 +58,7 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 		if th.Stopped.Reason != "outermost" || !strings.Contains(th.Stopped.Detail, end) {
 			t.Errorf("stopped %+v, expected outermost, %q", th.Stopped, end)
 		}
-		text, _, _ := unwindd(t, "stack", core)
+		text := enginetest.Text(t, core)
 		for _, want := range []string{"(a guess, by scan)", "(rests on a guess)", "stopped: outermost: "} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the text has no %q:\n%s", want, text)
@@ -93,11 +68,11 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 	t.Run("an executable that was removed", func(t *testing.T) {
 		exe := copied(t, subject.Build(t, "nested"), "nested")
 		core := subject.Core(t, exe)
-		whole := physicalPCs(crashed(t, stackJSON(t, core)))
+		whole := physicalPCs(crashed(t, enginetest.Report(t, core)))
 		if err := os.Remove(exe); err != nil {
 			t.Fatal(err)
 		}
-		th := crashed(t, stackJSON(t, core))
+		th := crashed(t, enginetest.Report(t, core))
 		// Frames of the executable may be missing, but there is none that is not.
 		at, guesses := 0, 0
 		for _, f := range th.Frames {
@@ -121,13 +96,13 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 
 // A part of a function is read with the function, whose jump into it has made its frame.
 func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
-	th := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "cold"))))
+	th := crashed(t, enginetest.Report(t, subject.Core(t, subject.Build(t, "cold"))))
 	want := []string{"fatal", "parse.cold", "request", "main", "__libc_start_call_main"}
 	if got := marked(th, "fatal"); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Fatalf("%q, expected %q", got, want)
 	}
 	// Without symbols the same frames are found, as guesses.
-	stripped := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "coldstrip"))))
+	stripped := crashed(t, enginetest.Report(t, subject.Core(t, subject.Build(t, "coldstrip"))))
 	if whole, got := physicalPCs(th), physicalPCs(stripped); len(got) != len(whole) || !slices.Equal(got[:4], whole[:4]) {
 		t.Errorf("without symbols %q, expected %q", got, whole)
 	}
@@ -138,11 +113,11 @@ func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
 func TestScansTakeTheNearestCaller(t *testing.T) {
 	exe := copied(t, subject.Build(t, "reenters"), "reenters")
 	core := subject.Core(t, exe, subject.Build(t, "reentered"))
-	whole := physicalPCs(crashed(t, stackJSON(t, core)))
+	whole := physicalPCs(crashed(t, enginetest.Report(t, core)))
 	if err := os.Remove(exe); err != nil {
 		t.Fatal(err)
 	}
-	th := crashed(t, stackJSON(t, core))
+	th := crashed(t, enginetest.Report(t, core))
 	if got := physicalPCs(th); !slices.Equal(got[:min(len(got), 10)], whole[:10]) {
 		t.Errorf("%q, expected %q", got, whole)
 	}
@@ -150,7 +125,7 @@ func TestScansTakeTheNearestCaller(t *testing.T) {
 
 // Frames that are entered by jumps are believed as a chain of frame records.
 func TestChainsOfFrameRecords(t *testing.T) {
-	th := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "records"))))
+	th := crashed(t, enginetest.Report(t, subject.Core(t, subject.Build(t, "records"))))
 	got := marked(th, "last")
 	// The code after the innermost call leads nowhere; 49 frames pushed where they go on.
 	want := append([]string{"last", "??"}, slices.Repeat([]string{"?? guess"}, 49)...)
@@ -174,11 +149,11 @@ func TestReturnAddressesThatWereWrittenOver(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.subject, c.args), func(t *testing.T) {
 			core := subject.Core(t, subject.Build(t, c.subject), c.args...)
-			th := crashed(t, stackJSON(t, core))
+			th := crashed(t, enginetest.Report(t, core))
 			if got := marked(th, "victim"); !slices.Equal(got[:min(len(c.want), len(got))], c.want) || th.Stopped.Reason != c.reason {
 				t.Errorf("%q, stopped %+v: expected %q and %s", got, th.Stopped, c.want, c.reason)
 			}
-			if text, _, _ := unwindd(t, "stack", core); !strings.Contains(text, "  stopped: "+c.reason) {
+			if text := enginetest.Text(t, core); !strings.Contains(text, "  stopped: "+c.reason) {
 				t.Errorf("the text does not say that the stack stopped:\n%s", text)
 			}
 		})
@@ -204,7 +179,7 @@ func TestWhereStacksBegin(t *testing.T) {
 					exe = copied(t, exe, c.subject)
 					oracle.Run(t, "strip", exe)
 				}
-				r := stackJSON(t, subject.Core(t, exe))
+				r := enginetest.Report(t, subject.Core(t, exe))
 				if len(r.Threads) != len(c.last) {
 					t.Fatalf("%d threads, expected %d", len(r.Threads), len(c.last))
 				}
@@ -240,7 +215,7 @@ func TestJavaFramesEqualTheMachinesOwnTrace(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "trace")
 			core := subject.Core(t, oracle.Tool(t, "java"), c.mode, "-Xmx64m", "-Xshare:auto", "-XX:ErrorFile="+log, "-cp", dir, "Frames", c.rounds)
 			frames, compiled := javaTrace(t, log)
-			th := crashed(t, stackJSON(t, core))
+			th := crashed(t, enginetest.Report(t, core))
 			// The trace is of the first signal. Its handler, which writes the trace, may
 			// have met another.
 			var pcs []string

@@ -1,120 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
-	"cmp"
 	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/enginetest"
+	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
-
-// functionsOf are the functions in the symbol table of a file, by address, and
-// which of them are kernels: those have a descriptor, NAME.kd.
-func functionsOf(t *testing.T, path string) (list []elf.Symbol, kernels map[string]bool) {
-	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kernels = map[string]bool{}
-	for _, s := range symbols {
-		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
-			list = append(list, s)
-		}
-		if name, ok := strings.CutSuffix(s.Name, ".kd"); ok {
-			kernels[name] = true
-		}
-	}
-	slices.SortFunc(list, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
-	if len(list) < 3 || len(kernels) == 0 {
-		t.Fatalf("%s has %d functions, %d kernels", path, len(list), len(kernels))
-	}
-	return list, kernels
-}
-
-// addressesOfFunctions are the addresses of every fourth byte of each function.
-func addressesOfFunctions(t *testing.T, path string) (list []uint64) {
-	t.Helper()
-	functions, _ := functionsOf(t, path)
-	for _, s := range functions {
-		for a := s.Value; a < s.Value+s.Size; a += 4 {
-			list = append(list, a)
-		}
-	}
-	return list
-}
-
-// startLine is startFile, and the end of the line.
-var startLine = regexp.MustCompile(startFile.String() + `\n`)
-
-// TestCodeObjectsSymbolizeAsLLVM asks for every instruction of every function of
-// the code objects, and for the variables there.
-func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
-	long(t)
-	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
-	var all, some []string
-	files := 0
-	for _, path := range subject.CodeObjects(t) {
-		if strings.HasSuffix(path, ".cfi.co") {
-			continue // the code of another one
-		}
-		files++
-		for i, a := range addressesOfFunctions(t, path) {
-			all = append(all, fmt.Sprintf("%q %#x", path, a))
-			if i%8 == 0 {
-				all = append(all, fmt.Sprintf("FRAME %q %#x", path, a))
-				some = append(some, fmt.Sprintf("%q %#x", path, a))
-			}
-		}
-	}
-	if t.Logf("%d questions about %d files", len(all), files); len(all) < 50_000 {
-		t.Errorf("expected 50,000 questions")
-	}
-	for _, c := range []struct {
-		questions []string
-		separator string
-		args      []string
-	}{
-		{all, "\n\n", []string{"--verbose"}},
-		{some, "\n", []string{"--output-style=JSON", "--no-demangle"}},
-	} {
-		answers := func(tool string) []string {
-			r := runTool(t, ".", tool, strings.Join(c.questions, "\n")+"\n", c.args...)
-			list := strings.SplitAfter(startLine.ReplaceAllString(r.Stdout, ""), c.separator)
-			if r.Status != 0 || r.Stderr != "" || len(list) != len(c.questions)+1 {
-				t.Fatalf("%s %v: status %d, %d answers to %d questions\n%.2000s", tool, c.args, r.Status, len(list), len(c.questions), r.Stderr)
-			}
-			return list
-		}
-		want, got := answers(theirs), answers(ours)
-		differ := 0
-		for i, q := range c.questions {
-			if want[i] == got[i] {
-				continue
-			}
-			if differ++; differ <= 5 {
-				t.Errorf("%v: %s:\n%s\nof llvm-symbolizer\n%s", c.args, q, got[i], want[i])
-			}
-		}
-		if differ > 0 {
-			t.Errorf("%v: %d of %d answers differ", c.args, differ, len(c.questions))
-		}
-	}
-}
 
 // codeBase is where the snapshots of wavesEverywhere have their code.
 const codeBase = 0x7f0000000000
@@ -164,13 +65,14 @@ type chain struct {
 // not left.
 func TestWavesInEveryCodeObject(t *testing.T) {
 	long(t)
-	tool := llvm(t, "symbolizer")
+	const tool = "llvm-symbolizer-22"
+	oracle.Tools(t, tool)
 	waves := 0
 	for _, path := range subject.CodeObjects(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			var addresses []uint64
 			var text strings.Builder
-			functions, names := functionsOf(t, path)
+			functions, names := subject.DeviceFunctions(t, path)
 			kernels := map[uint64]bool{}
 			for _, s := range functions {
 				for a := s.Value; a < s.Value+s.Size; a += max(s.Size/16&^3, 4) {
@@ -179,12 +81,12 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 				}
 			}
 			waves += len(addresses)
-			out := runTool(t, ".", tool, text.String(), "--no-demangle", "--output-style=JSON", "-e", path)
-			answers := strings.Split(strings.TrimSpace(out.Stdout), "\n")
+			out := oracle.With{Input: text.String()}.Run(t, tool, "--no-demangle", "--output-style=JSON", "-e", path)
+			answers := strings.Split(strings.TrimSpace(out), "\n")
 			if len(answers) != len(addresses) {
 				t.Fatalf("llvm-symbolizer gives %d answers, expected %d", len(answers), len(addresses))
 			}
-			r := stackJSON(t, "--in-process", wavesEverywhere(t, path, addresses))
+			r := enginetest.Report(t, wavesEverywhere(t, path, addresses))
 			if m := r.Modules[0]; m.Arch != "amdgpu" || m.Problem != "" && !strings.HasPrefix(m.Problem, "call frame information is overridden: ") || len(r.Target.Problems) > 0 {
 				t.Errorf("module %+v; problems %q", m, r.Target.Problems)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"debug/elf"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -48,7 +48,7 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 			for _, m := range regexp.MustCompile(`fp=(0x[0-9a-f]+) sp=0x[0-9a-f]+ pc=(0x[0-9a-f]+)`).FindAllStringSubmatch(traceback, -1) {
 				want = append(want, goFrame{number(m[2]), number(m[1])})
 			}
-			th := &stackJSON(t, core).Threads[0]
+			th := &enginetest.Report(t, core).Threads[0]
 			var got []goFrame
 			for i := range th.Frames {
 				if f := &th.Frames[i]; !f.Inlined {
@@ -80,7 +80,7 @@ func TestStackGoesOnWhereMcallWasCalled(t *testing.T) {
 	oracle.Tools(t, "gdb")
 	for _, name := range []string{"gosubject", "gostripped"} {
 		t.Run(name, func(t *testing.T) {
-			parks := symbolAddress(t, subject.Build(t, "gosubject"), "runtime.park_m")
+			parks := subject.Address(t, subject.Build(t, "gosubject"), "runtime.park_m")
 			if name == "gostripped" {
 				parks = goFunction(t, subject.Build(t, name), "runtime.park_m")
 			}
@@ -116,7 +116,7 @@ func coreOfParking(t *testing.T, program string, parks uint64) (core string) {
 // that park a goroutine, which go on in it, and of threads that look for one.
 func mcallStacks(t *testing.T, core string) (parking, idle int) {
 	t.Helper()
-	for _, th := range stackJSON(t, core).Threads {
+	for _, th := range enginetest.Report(t, core).Threads {
 		names := functions(&th)
 		i := slices.Index(names, "runtime.mcall")
 		switch {
@@ -134,38 +134,6 @@ func mcallStacks(t *testing.T, core string) (parking, idle int) {
 		}
 	}
 	return parking, idle
-}
-
-// functions are the names of a thread's frames, innermost first, without the ABI that
-// Go's linker adds.
-func functions(th *report.Thread) (names []string) {
-	for i := range th.Frames {
-		if f := &th.Frames[i]; !f.Inlined {
-			names = append(names, strings.TrimSuffix(f.Function, ".abi0"))
-		}
-	}
-	return names
-}
-
-// symbolAddress is the address of a function by the symbol table.
-func symbolAddress(t *testing.T, path, name string) uint64 {
-	t.Helper()
-	f, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	symbols, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range symbols {
-		if s.Name == name {
-			return s.Value
-		}
-	}
-	t.Fatalf("%s has no %s", path, name)
-	return 0
 }
 
 // goFunction is the address of a function by Go's own table.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"fmt"
@@ -12,21 +12,11 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/subject"
 )
-
-// physicalPCs are the PCs of the frames that are not inlined calls.
-func physicalPCs(th *report.Thread) []string {
-	pcs := []string{}
-	for _, f := range th.Frames {
-		if !f.Inlined {
-			pcs = append(pcs, f.PC)
-		}
-	}
-	return pcs
-}
 
 // walkedPCs are the PCs of the frames that a walk finds without debug information: those
 // of physicalPCs but functions that were left by tail calls.
@@ -89,7 +79,7 @@ func TestStackEqualsGDB(t *testing.T) {
 				core = subject.Core(t, exe, args...)
 			}
 			want := subject.GDBPCs(t, exe, core)
-			got := stackJSON(t, core)
+			got := enginetest.Report(t, core)
 			if len(got.Threads) != len(want) {
 				t.Errorf("%d threads, gdb has %d", len(got.Threads), len(want))
 			}
@@ -150,7 +140,7 @@ func TestFramesWithoutCFI(t *testing.T) {
 		"--remove-section=.eh_frame_hdr", exe, bare)
 	core := subject.Core(t, exe, "crash")
 	want := subject.GDBPCs(t, exe, core)
-	got := stackJSON(t, core, "--exe", bare)
+	got := enginetest.Report(t, core, madeOf(bare))
 	rules := 0
 	for i := range got.Threads {
 		th := &got.Threads[i]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package goroutine_test
 
 import (
 	"fmt"
@@ -15,9 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
+
+// withGoroutines asks for goroutines too.
+func withGoroutines(a *enginetest.Ask) { a.Stack.Goroutines = true }
 
 // goToolchains are versions of Go whose runtimes keep goroutines in different ways:
 // without and with atomic types, without and with the goroutine's parent, the frame
@@ -116,7 +120,7 @@ func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
 		for _, toolchain := range goToolchains {
 			t.Run(c.subject+"-"+c.args[0]+"-"+toolchain, func(t *testing.T) {
 				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain), c.args...)
-				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
+				compareTraceback(t, enginetest.Report(t, core, withGoroutines), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
 		}
 	}
@@ -138,7 +142,7 @@ func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
 			}
 			t.Run(c.subject+"-"+toolchain, func(t *testing.T) {
 				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
-				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
+				compareTraceback(t, enginetest.Report(t, core, withGoroutines), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
 		}
 	}
@@ -265,11 +269,13 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 // TestGoroutinesEqualDelves compares all goroutines of a core, and all of their
 // frames, with Delve's.
 func TestGoroutinesEqualDelves(t *testing.T) {
-	long(t)
+	if testing.Short() {
+		t.Skip("takes long: run without -short")
+	}
 	exe := subject.BuildGoroutines(t, "goroutines", "local")
 	delve := oracle.Delve(t)
 	core := subject.Core(t, exe, "abort", "3000")
-	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 3_030)
+	compareDelve(t, enginetest.Report(t, core, withGoroutines), readDelve(t, delve, exe, core), 3_030)
 }
 
 // delveClasses count where Delve is known to be wrong.
@@ -361,17 +367,18 @@ func pcsOfCallers(list []printedFrame) []printedFrame {
 // TestOneGoroutineByItsID has a goroutine and the thread that executes one by their IDs.
 func TestOneGoroutineByItsID(t *testing.T) {
 	core := subject.Core(t, subject.BuildGoroutines(t, "goroutines", "local"), "abort", "10")
-	for _, th := range stackJSON(t, "--goroutines", core).Threads {
+	for _, th := range enginetest.Report(t, core, withGoroutines).Threads {
 		if th.Goroutine == nil && th.Executes == "" {
 			continue
 		}
-		r := stackJSON(t, "--goroutines", "--thread", th.ID, core)
+		r := enginetest.Report(t, core, withGoroutines, func(a *enginetest.Ask) { a.Stack.Thread = th.ID })
 		if diff := cmp.Diff([]report.Thread{th}, r.Threads); diff != "" {
 			t.Errorf("--thread %q (-among all +alone):\n%s", th.ID, diff)
 		}
 	}
-	if _, stderr, status := unwindd(t, "stack", "--thread", "goroutine 1", core); status != 1 || !strings.Contains(stderr, "no thread goroutine 1 among its") {
-		t.Errorf("without --goroutines: status %d, %q", status, stderr)
+	_, err := enginetest.Write(t, core, func(a *enginetest.Ask) { a.Stack.Thread = "goroutine 1" })
+	if err == nil || !strings.Contains(err.Error(), "no thread goroutine 1 among its") {
+		t.Errorf("without goroutines: %v", err)
 	}
 }
 
@@ -387,7 +394,7 @@ func TestGoroutinesOfSeveralRuntimes(t *testing.T) {
 	}}.Make(t)
 	core := subject.Core(t, filepath.Join(dir, "goshared"), filepath.Join(dir, "libone.so"), filepath.Join(dir, "libtwo.so"))
 	waiting, ids := map[string]int{}, map[string]bool{}
-	for _, th := range stackJSON(t, "--goroutines", core).Threads {
+	for _, th := range enginetest.Report(t, core, withGoroutines).Threads {
 		if ids[th.ID] {
 			t.Errorf("two threads are %q", th.ID)
 		}

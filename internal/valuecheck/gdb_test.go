@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package valuecheck_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/valuecheck"
 )
-
-// valuesPackage is where the programs are.
-const valuesPackage = "../../internal/valuecheck/testdata"
 
 // TestValuesEqualGDB compares the values of all variables of all frames with gdb's,
 // down to what has no parts, in programs with every type of C and C++, the containers of
 // its library and the types of Rust. `.ci/peers` does the same with more compilers, levels
 // and forms of debug information.
 func TestValuesEqualGDB(t *testing.T) {
-	long(t)
+	if testing.Short() {
+		t.Skip("takes long: run without -short")
+	}
 	for _, c := range []struct {
 		name   string
 		known  int // values that gdb knows, at least
@@ -92,11 +92,11 @@ func valuesOf(t *testing.T, name string) *valuecheck.Result {
 
 func ourValues(t *testing.T, s *valuecheck.Subject, core string, pretty bool) *valuecheck.Document {
 	t.Helper()
-	stdout, stderr, status := unwindd(t, s.Arguments(core, pretty)...)
-	if status != exitDone {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
-	d, err := valuecheck.ReadDocument([]byte(stdout))
+	written := enginetest.Text(t, core, func(a *enginetest.Ask) {
+		a.Stack.Format, a.Stack.Locals, a.Stack.Globals, a.Stack.MaxFrames = "json", true, s.Globals, 100000
+		a.Stack.Limits = value.Limits{Depth: 16, Elements: 200, Raw: !pretty}
+	})
+	d, err := valuecheck.ReadDocument([]byte(written))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,7 @@ func ourValues(t *testing.T, s *valuecheck.Subject, core string, pretty bool) *v
 
 func valuesSubject(t *testing.T, name string) *valuecheck.Subject {
 	t.Helper()
-	dir, err := filepath.Abs(valuesPackage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := oracle.Checkout(t, "internal/valuecheck/testdata")
 	for _, s := range valuecheck.Subjects(dir, dir) {
 		if s.Name == name {
 			return s

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"archive/zip"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
@@ -127,6 +129,18 @@ func hostileCore(t *testing.T, dir, file string, size uint64, head []byte) strin
 	return path
 }
 
+// put writes a file, and returns its path.
+func put(t *testing.T, path string, data []byte) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestSnapshotsHaveNoFilesThatTheTargetOnlyNames: a core may name any file of
 // this machine. What is of one that the core's own memory does not confirm stays
 // where it is, and that is said.
@@ -138,45 +152,40 @@ func TestSnapshotsHaveNoFilesThatTheTargetOnlyNames(t *testing.T) {
 		name   string
 		file   []byte
 		head   int // how much of it the core has
-		args   []string
+		asked  engine.SnapshotOptions
 		inside bool
 		says   string
 	}{
-		{"no ELF file", plain, 0, []string{"--files", "--any-file"}, false, ""},
-		{"no build ID", noID, 0, []string{"--files"}, false, "the file, and memory that was read from it, is left out, as it has no build ID that the target could state; --any-file puts it in"},
-		{"no build ID, memory alone", noID, 0, nil, false, "memory that was read from it is left out, as it has no build ID"},
-		{"no build ID, asked for", noID, 0, []string{"--files", "--any-file"}, true, ""},
-		{"no build ID, its memory asked for", noID, 0, []string{"--any-file"}, true, ""},
-		{"a build ID that the core does not state", withID, 0, []string{"--files"}, false, "is left out, as the target does not state its build ID"},
-		{"a build ID that the core does not state, memory alone", withID, 0, nil, false, "is left out, as the target does not state its build ID"},
-		{"a build ID that the core states", withID, 64 + 2*56 + 36, []string{"--files"}, true, ""},
-		{"headers without a build ID that the core has", noID, 64 + 2*56, []string{"--files"}, false, "it has no build ID that the target could state"},
+		{"no ELF file", plain, 0, engine.SnapshotOptions{Files: true, AnyFile: true}, false, ""},
+		{"no build ID", noID, 0, engine.SnapshotOptions{Files: true}, false, "the file, and memory that was read from it, is left out, as it has no build ID that the target could state; --any-file puts it in"},
+		{"no build ID, memory alone", noID, 0, engine.SnapshotOptions{}, false, "memory that was read from it is left out, as it has no build ID"},
+		{"no build ID, asked for", noID, 0, engine.SnapshotOptions{Files: true, AnyFile: true}, true, ""},
+		{"no build ID, its memory asked for", noID, 0, engine.SnapshotOptions{AnyFile: true}, true, ""},
+		{"a build ID that the core does not state", withID, 0, engine.SnapshotOptions{Files: true}, false, "is left out, as the target does not state its build ID"},
+		{"a build ID that the core does not state, memory alone", withID, 0, engine.SnapshotOptions{}, false, "is left out, as the target does not state its build ID"},
+		{"a build ID that the core states", withID, 64 + 2*56 + 36, engine.SnapshotOptions{Files: true}, true, ""},
+		{"headers without a build ID that the core has", noID, 64 + 2*56, engine.SnapshotOptions{Files: true}, false, "it has no build ID that the target could state"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			file := put(t, dir, "shadow", c.file)
+			file := put(t, filepath.Join(dir, "shadow"), c.file)
 			core := hostileCore(t, dir, file, uint64(len(c.file)), c.file[:c.head])
-			taken := filepath.Join(dir, "taken.snapshot")
-			_, stderr, status := unwindd(t, append([]string{"snapshot", "--in-process", core, "-o", taken}, c.args...)...)
-			if status != 0 {
-				t.Fatalf("status %d\n%s", status, stderr)
-			}
+			taken, s := enginetest.Snapshot(t, core, c.asked)
+			problems := strings.Join(s.Problems, "\n")
 			if members := membersWith(t, taken, marker); (len(members) > 0) != c.inside {
 				t.Errorf("the secret is in %q", members)
 			}
-			if c.says != "" {
-				mustSay(t, stderr, "module "+file+": "+file+": ", c.says)
-			} else if strings.Contains(stderr, "left out") {
-				t.Errorf("says %s", stderr)
+			if c.says == "" && strings.Contains(problems, "left out") ||
+				c.says != "" && (!strings.Contains(problems, "module "+file+": "+file+": ") || !strings.Contains(problems, c.says)) {
+				t.Errorf("problems %q, expected %q", s.Problems, c.says)
 			}
-			if c.inside || c.args == nil {
+			if c.inside || c.asked == (engine.SnapshotOptions{}) {
 				return
 			}
 			// A snapshot names files as a core does.
-			again := filepath.Join(dir, "again.snapshot")
-			_, stderr, status = unwindd(t, "snapshot", "--in-process", taken, "--files", "-o", again)
-			if members := membersWith(t, again, marker); status != 0 || len(members) > 0 {
-				t.Errorf("of the snapshot: status %d, the secret is in %q\n%s", status, members, stderr)
+			again, _ := enginetest.Snapshot(t, taken, engine.SnapshotOptions{Files: true})
+			if members := membersWith(t, again, marker); len(members) > 0 {
+				t.Errorf("of the snapshot: the secret is in %q", members)
 			}
 		})
 	}
@@ -185,29 +194,27 @@ func TestSnapshotsHaveNoFilesThatTheTargetOnlyNames(t *testing.T) {
 // TestSnapshotsHaveNoFileThatTookThePlaceOfAnother: the path of a module has a
 // file with another build ID by now.
 func TestSnapshotsHaveNoFileThatTookThePlaceOfAnother(t *testing.T) {
-	dir := t.TempDir()
-	core := filepath.Join(dir, "server.core")
-	copyFile(t, "server.core", core, nil)
+	root := t.TempDir()
+	core := copied(t, serverCore, "server.core") // beside which is no executable
 	other, err := os.ReadFile(subject.Build(t, "frames"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe := put(t, filepath.Join(dir, "root"), "/srv/example/server", other)
-	taken := filepath.Join(dir, "taken.snapshot")
-	for _, args := range [][]string{{"--files"}, {"--files", "--any-file"}} {
-		_, stderr, status := unwindd(t, append([]string{"snapshot", "--in-process", core, "--sysroot", filepath.Join(dir, "root"), "-o", taken}, args...)...)
-		if members := membersWith(t, taken, other[:512]); status != 0 || len(members) > 0 {
-			t.Errorf("status %d, %s is in %q\n%s", status, exe, members, stderr)
+	exe := put(t, filepath.Join(root, "/srv/example/server"), other)
+	for _, asked := range []engine.SnapshotOptions{{Files: true}, {Files: true, AnyFile: true}} {
+		taken, _ := enginetest.Snapshot(t, core, asked, under(root))
+		if members := membersWith(t, taken, other[:512]); len(members) > 0 {
+			t.Errorf("%+v: %s is in %q", asked, exe, members)
 		}
 	}
 	// With the file that was loaded, it is inside.
-	server, err := os.ReadFile(filepath.Join(crashDir, "server"))
+	server, err := os.ReadFile(strings.TrimSuffix(serverCore, ".core"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(dir, "root"), "/srv/example/server", server)
-	_, stderr, status := unwindd(t, "snapshot", "--in-process", core, "--sysroot", filepath.Join(dir, "root"), "-o", taken, "--files")
-	if members := membersWith(t, taken, server); status != 0 || len(members) != 1 || strings.Contains(stderr, "left out") {
-		t.Errorf("status %d, the executable is in %q\n%s", status, members, stderr)
+	put(t, exe, server)
+	taken, s := enginetest.Snapshot(t, core, engine.SnapshotOptions{Files: true}, under(root))
+	if members := membersWith(t, taken, server); len(members) != 1 || strings.Contains(strings.Join(s.Problems, ""), "left out") {
+		t.Errorf("the executable is in %q, problems %q", members, s.Problems)
 	}
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,13 +18,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/symbolstore"
 	"github.com/unwindd/unwindd/engine/target/minidump"
 	"github.com/unwindd/unwindd/engine/target/minidump/minidumptest"
+	"github.com/unwindd/unwindd/internal/enginetest"
 )
 
 const (
-	dumpsFolder = "../../engine/target/minidump/testdata/"
+	dumpsFolder = "../target/minidump/testdata/"
 	x86Dump     = dumpsFolder + "minidump2.dmp"
 )
 
@@ -56,27 +62,45 @@ func makeDump(t *testing.T, path string, more func(b *minidumptest.Builder)) {
 	}
 }
 
-// breakpadOf runs `unwindd stack --format breakpad`. status is what it may end with.
-func breakpadOf(t *testing.T, path string, status int, args ...string) map[string]any {
+// breakpadOf is the form of pipelines of the stacks of a target, which ends with an error
+// that is wanted.
+func breakpadOf(t *testing.T, path string, want error, set ...func(*enginetest.Ask)) map[string]any {
 	t.Helper()
-	stdout, stderr, got := unwindd(t, append([]string{"stack", path, "--format", "breakpad"}, args...)...)
-	if got != status {
-		t.Fatalf("%s: status %d\n%s", path, got, stderr)
+	text, err := enginetest.Write(t, path, append(set, func(a *enginetest.Ask) { a.Stack.Format = "breakpad" })...)
+	if !errors.Is(err, want) {
+		t.Fatalf("%s: %v", path, err)
 	}
 	var d map[string]any
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-		t.Fatalf("%s: %v\n%s", path, err, stdout)
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatalf("%s: %v\n%s", path, err, text)
 	}
 	return d
 }
+
+// symbolsOf takes symbol files from a store; "": from none.
+func symbolsOf(t *testing.T, store string) func(*enginetest.Ask) {
+	t.Helper()
+	if store == "" {
+		return func(*enginetest.Ask) {}
+	}
+	c, err := symbolstore.New([]string{store}, download.Options{Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return func(a *enginetest.Ask) { a.Engine.Symbols = c }
+}
+
+// ofServer has the executable of the example.
+func ofServer(a *enginetest.Ask) { a.Engine.Exe = crashExample }
 
 // A published is what minidump-stackwalk writes of a dump, as rust-minidump's tests have it
 // (minidump-stackwalk/tests/snapshots, under the licence beside it), and where what is
 // written here differs, by class.
 type published struct {
 	dump, json string
-	status     int
-	flags      []string
+	err        error  // that the stacks end with
+	symbols    string // a store of symbol files; "": none
 }
 
 // publishedClasses are the differences that there may be, by a pattern of the member's path.
@@ -92,13 +116,12 @@ var publishedClasses = map[string]string{
 // TestBreakpadIsAsPublished holds every member that minidump-stackwalk writes against
 // ours.
 func TestBreakpadIsAsPublished(t *testing.T) {
-	list := []published{{x86Dump, "testdata/breakpad/minidump2.json", 3, nil}}
+	list := []published{{x86Dump, "testdata/breakpad/minidump2.json", engine.ErrNotWalked, ""}}
 	if folder := os.Getenv("UNWINDD_MINIDUMPS"); folder != "" {
 		rust := func(name string) string { return filepath.Join(folder, "rust", name) }
 		list = append(list,
-			published{rust("linux-mini.dmp"), rust("test_minidump_stackwalk__linux_json_pretty.snap"), 0, nil},
-			published{rust("pipeline-inlines-macos-segv.dmp"), rust("test_minidump_stackwalk__macos_inlines_json_pretty.snap"), 0,
-				[]string{"--symbols", rust("symbols")}})
+			published{rust("linux-mini.dmp"), rust("test_minidump_stackwalk__linux_json_pretty.snap"), nil, ""},
+			published{rust("pipeline-inlines-macos-segv.dmp"), rust("test_minidump_stackwalk__macos_inlines_json_pretty.snap"), nil, rust("symbols")})
 	}
 	for _, p := range list {
 		t.Run(filepath.Base(p.dump), func(t *testing.T) {
@@ -112,7 +135,7 @@ func TestBreakpadIsAsPublished(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := comparedJSON{classes: map[string]int{}}
-			c.compare("", want, breakpadOf(t, p.dump, p.status, p.flags...))
+			c.compare("", want, breakpadOf(t, p.dump, p.err, symbolsOf(t, p.symbols)))
 			for _, d := range c.differences {
 				if class := classOf(d); class != "" {
 					c.classes[class]++
@@ -227,7 +250,7 @@ func TestBreakpadHasWhatADumpSays(t *testing.T) {
 		b.Stream(uint32(minidump.StreamMozSoftErrors), `[ {"Failed": 1} ]`)
 		b.Stream(uint32(minidump.StreamThreadNames), uint32(1), uint32(7), uint64(b.Text("main")))
 	})
-	d := breakpadOf(t, path, 0)
+	d := breakpadOf(t, path, nil)
 	thread := map[string]any{
 		"frame_count": 1.0, "last_error_value": nil, "thread_id": 7.0, "thread_name": "main",
 		"frames": []any{map[string]any{
@@ -308,7 +331,7 @@ func TestBreakpadNamesUnloadedModules(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	thread := breakpadOf(t, path, 0)["threads"].([]any)[0].(map[string]any)
+	thread := breakpadOf(t, path, nil)["threads"].([]any)[0].(map[string]any)
 	want := []any{
 		map[string]any{"module": `c:\many.dll`, "offsets": []any{"0x0000000000000700", "0x0000000000000800"}},
 		map[string]any{"module": `c:\solo.dll`, "offsets": []any{"0x00000000000005e0"}},
@@ -321,22 +344,11 @@ func TestBreakpadNamesUnloadedModules(t *testing.T) {
 	}
 }
 
-// What the form of pipelines has no place for is not left out in silence.
-func TestBreakpadRefusesWhatItHasNoPlaceFor(t *testing.T) {
-	for _, flags := range [][]string{{"--registers"}, {"--lanes"}, {"--locals"}, {"--globals", "x"}, {"--source", "3"}, {"--code", "3"}} {
-		_, stderr, status := unwindd(t, append([]string{"stack", x86Dump, "--format", "breakpad"}, flags...)...)
-		if status != 2 || !strings.Contains(stderr, flags[0]+": --format breakpad has no place for it") {
-			t.Errorf("%v: status %d, %s", flags, status, stderr)
-		}
-	}
-}
-
 // TestBreakpadOfACore has the same frames as the JSON of the core, callers at their calls.
 func TestBreakpadOfACore(t *testing.T) {
-	const server = "../../examples/crash/server"
-	r := readStacks(t, server+".core", "--exe", server)
-	d := breakpadOf(t, server+".core", 0, "--exe", server)
-	dump := breakpadOf(t, server+".dmp", 0, "--exe", server)
+	r := enginetest.Report(t, crashExample+".core", ofServer)
+	d := breakpadOf(t, crashExample+".core", nil, ofServer)
+	dump := breakpadOf(t, crashExample+".dmp", nil, ofServer)
 	if diff := cmp.Diff(framesOf(d), framesOf(dump)); diff != "" {
 		t.Errorf("threads (-core +dump):\n%s", diff)
 	}
@@ -398,8 +410,8 @@ func TestBreakpadOfACore(t *testing.T) {
 // TestBreakpadOfWaves has threads that have no numbers, whose stacks go on in the thread that
 // launched them.
 func TestBreakpadOfWaves(t *testing.T) {
-	r := readStacks(t, mixed, "--in-process")
-	d := breakpadOf(t, mixed, 0, "--in-process")
+	r := enginetest.Report(t, mixedExample)
+	d := breakpadOf(t, mixedExample, nil)
 	waves := 0
 	for i, th := range r.Threads {
 		got := d["threads"].([]any)[i].(map[string]any)
@@ -436,14 +448,15 @@ var contextLine = regexp.MustCompile(`(?m)^  (\w+) += (0x[0-9a-f]+)$`)
 // TestDumpNotesPrintsWhatBreakpadPrints holds the registers of all contexts, and modules,
 // against minidump_dump, of which the text of a dump lies beside it.
 func TestDumpNotesPrintsWhatBreakpadPrints(t *testing.T) {
-	stdout, stderr, status := unwindd(t, "dump", "notes", "--format", "json", x86Dump)
-	if status != 0 {
-		t.Fatal(stderr)
-	}
-	var d report.Minidump
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
+	raw, err := os.ReadFile(x86Dump)
+	if err != nil {
 		t.Fatal(err)
 	}
+	read, err := minidump.Read(x86Dump, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := report.NewMinidump(read)
 	b, err := os.ReadFile(strings.TrimSuffix(x86Dump, ".dmp") + ".dump.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -467,10 +480,11 @@ func TestDumpNotesPrintsWhatBreakpadPrints(t *testing.T) {
 	if compared < 3*22 {
 		t.Errorf("%d registers were compared", compared)
 	}
-	text, stderr, status := unwindd(t, "dump", "notes", x86Dump)
-	if status != 0 {
-		t.Fatal(stderr)
+	var printed bytes.Buffer
+	if err := d.WriteText(&printed, false); err != nil {
+		t.Fatal(err)
 	}
+	text := printed.String()
 	for _, m := range regexp.MustCompile(`\((?:code_file|debug_file|debug_identifier)\) += "([^"]+)"`).FindAllStringSubmatch(string(b), -1) {
 		if !strings.Contains(text, m[1]) {
 			t.Errorf("%q is not in the text", m[1])
@@ -490,9 +504,9 @@ func hexValue(s string) (n uint64) {
 
 // TestThreadsThatAreNotWalkedShowTheirRegisters: of 32-bit x86 there is no architecture.
 func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
-	text, _, status := unwindd(t, "stack", x86Dump, "--registers")
-	if status != 3 {
-		t.Errorf("status %d", status)
+	text, err := enginetest.Write(t, x86Dump, func(a *enginetest.Ask) { a.Stack.Registers = true })
+	if !errors.Is(err, engine.ErrNotWalked) {
+		t.Error(err)
 	}
 	for _, want := range []string{
 		"minidump " + x86Dump + ": EXCEPTION_ACCESS_VIOLATION_WRITE at 0x45\n", "#0 0x000000000040429e ??", "eip    0x0040429e",
@@ -504,31 +518,20 @@ func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
 	}
 }
 
-func readStacks(t *testing.T, path string, args ...string) *report.Report {
-	t.Helper()
-	stdout, stderr, status := unwindd(t, append([]string{"stack", path, "--format", "json"}, args...)...)
-	var r report.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || status != 0 {
-		t.Fatalf("%s: status %d, %v: %s", path, status, err, stderr)
-	}
-	return &r
-}
-
 // TestASnapshotOfADumpIsAsTheDump: stacks, why it crashed, and what symbol files are found
 // by.
 func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "made.dmp")
 	makeDump(t, path, nil)
-	server := "../../examples/crash/server"
-	whole, _ := takeSnapshot(t, server+".dmp", "--exe", server)
-	sameStacks(t, "server.dmp", readStacks(t, server+".dmp", "--exe", server), readStacks(t, whole, "--exe", server))
-	taken, summary := takeSnapshot(t, path)
+	whole, _ := enginetest.Snapshot(t, crashExample+".dmp", engine.SnapshotOptions{}, ofServer)
+	enginetest.SameStacks(t, "server.dmp", enginetest.Report(t, crashExample+".dmp", ofServer), enginetest.Report(t, whole, ofServer))
+	taken, s := enginetest.Snapshot(t, path, engine.SnapshotOptions{})
 	// The memory of the stack begins at the stack pointer.
-	if summary.Memory != dumpStack {
-		t.Errorf("%d bytes of memory, of which the dump has %d", summary.Memory, dumpStack)
+	if len(s.Memory) != 1 || len(s.Memory[0].Data) != dumpStack {
+		t.Errorf("%d parts of memory, of which the dump has one of %d bytes", len(s.Memory), dumpStack)
 	}
-	want, got := readStacks(t, path), readStacks(t, taken)
-	sameStacks(t, "made.dmp", want, got)
+	want, got := enginetest.Report(t, path), enginetest.Report(t, taken)
+	enginetest.SameStacks(t, "made.dmp", want, got)
 	if diff := cmp.Diff(want.Target.Crash, got.Target.Crash); diff != "" || want.Target.Crash == nil {
 		t.Errorf("(-dump +snapshot):\n%s", diff)
 	}
@@ -540,7 +543,7 @@ func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
 		}
 	}
 	image := func(path string) string {
-		m := breakpadOf(t, path, 0)["modules"].([]any)[0].(map[string]any)
+		m := breakpadOf(t, path, nil)["modules"].([]any)[0].(map[string]any)
 		return fmt.Sprint(m["base_addr"], m["end_addr"], m["debug_file"], m["debug_id"], m["code_id"], m["version"])
 	}
 	if w, g := image(path), image(taken); w != g {

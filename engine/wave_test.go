@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
-	"archive/zip"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/enginetest"
 )
 
 // waveSnapshot writes a snapshot of a wave of 64 lanes that is in a recursive
@@ -24,7 +25,7 @@ import (
 // the caller's frame has in private memory.
 func waveSnapshot(t *testing.T) string {
 	t.Helper()
-	code, err := os.ReadFile("../../plugins/amdgpu/testdata/amd_h.gfx90a.cfi.co")
+	code, err := os.ReadFile("../plugins/amdgpu/testdata/amd_h.gfx90a.cfi.co")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,42 +56,12 @@ func waveSnapshot(t *testing.T) string {
 	return archive(t, map[string][]byte{"snapshot.json": text, "amd_h.co": code, "m": saved})
 }
 
-// archive writes a snapshot with members.
-func archive(t *testing.T, members map[string][]byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "wave.snapshot")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := zip.NewWriter(f)
-	for member, data := range members {
-		w, err := z.Create(member)
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestStackOfAWave prints the stack of a wave, with the scalar registers and the
 // masks of lanes in every frame.
 func TestStackOfAWave(t *testing.T) {
 	path := waveSnapshot(t)
-	stdout, stderr, status := unwindd(t, "stack", "--registers", "--format", "json", "--in-process", path)
-	if status != 0 {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	var r report.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
-		t.Fatal(err)
-	}
+	registers := func(a *enginetest.Ask) { a.Stack.Registers = true }
+	r := enginetest.Report(t, path, registers)
 	var got []string
 	for _, f := range r.Threads[0].Frames {
 		got = append(got, fmt.Sprintf("%s %s %s %s@%s %v", f.ModuleOffset, f.Function, f.FoundBy, f.CFA, f.CFASpace, f.Registers))
@@ -103,17 +74,47 @@ func TestStackOfAWave(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || r.Threads[0].Stopped.Reason != "outermost" {
 		t.Errorf("stopped: %v (-want +got)\n%s", r.Threads[0].Stopped, diff)
 	}
-	stdout, stderr, status = unwindd(t, "stack", "--registers", "--in-process", path)
+	text := enginetest.Text(t, path, registers)
 	lines := "        PC      0x00007f00000016a4  EXEC    0xff00ffffffffffff  SGPR2   0x00000077          SGPR32  0x00006000\n" +
 		"        SGPR33  0x00005000          SGPR100 0x00000099\n"
-	if status != 0 || !strings.Contains(stdout, lines) {
-		t.Errorf("status %d: %s\n%s", status, stderr, stdout)
+	if !strings.Contains(text, lines) {
+		t.Errorf("no\n%s in\n%s", lines, text)
 	}
 	// A vector register of a caller is read by an expression.
-	stdout, stderr, status = unwindd(t, "eval", "--in-process", "--format", "json", "--arch", "amdgpu", "--snapshot", path, "--thread", "w0",
-		"--frame", "1", "--kind", "location", "--expr", "regx v41", "--read", "2048")
-	if compact := strings.Join(strings.Fields(stdout), ""); status != 0 || !strings.Contains(compact, `"address":"0x5300"`) ||
-		!strings.Contains(compact, `"read":"d0180000007f0000020200000302000004020000`) {
-		t.Errorf("eval: status %d: %s\n%s", status, stderr, stdout)
+	found := evaluated(t, path, "regx v41", func(e *job.Evaluate) { e.Thread, e.Frame, e.Read = "w0", 1, 2048 })
+	if len(found.Places) != 1 || found.Places[0].Address != "0x5300" || !strings.HasPrefix(found.Read, "d0180000007f0000020200000302000004020000") {
+		t.Errorf("%+v", found)
 	}
+}
+
+// An evaluation is what the JSON of one says of a location.
+type evaluation struct {
+	Read   string
+	Places []struct{ Address string }
+}
+
+// evaluated evaluates an expression of AMDGPU to a location.
+func evaluated(t *testing.T, path, expr string, set func(*job.Evaluate)) (found evaluation) {
+	t.Helper()
+	e := job.NewEvaluate()
+	e.Arch, e.Expr, e.Kind = "amdgpu", &expr, "location"
+	set(&e)
+	in := enginetest.Engine(t, e.Engine(engine.Options{}))
+	target, err := in.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := e.Expression(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := x.Evaluate(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := errors.Join(got.Err, got.WriteJSON(&b), json.Unmarshal(b.Bytes(), &found)); err != nil {
+		t.Fatalf("%s: %v\n%s", expr, err, &b)
+	}
+	return found
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package engine_test
 
 import (
 	"archive/zip"
@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/engine/service/job"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/subject"
 )
@@ -29,7 +31,7 @@ func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map
 	oracle.Tools(t, gdb)
 	path = filepath.Join(t.TempDir(), "gdb.snapshot")
 	args = append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, args...)
-	args = append(args, "-ex", "source "+filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
+	args = append(args, "-ex", "source "+filepath.Join("..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
 		"-ex", "unwindd-snapshot "+path, "-ex", "source "+subject.Source(t, "gdb_pcs.py"))
 	out, err := exec.Command(gdb, args...).CombinedOutput()
 	if _, missing := os.Stat(path); err != nil || missing != nil || strings.Contains(string(out), "Python Exception") {
@@ -64,7 +66,7 @@ func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
 			} else {
 				path, want = gdbSnapshot(t, "gdb", exe, subject.Core(t, exe, strings.Fields(c.args)...))
 			}
-			got := stackJSON(t, path)
+			got := enginetest.Report(t, path)
 			if len(got.Threads) != len(want) || len(want) == 0 {
 				t.Errorf("%d threads, gdb has %d", len(got.Threads), len(want))
 			}
@@ -197,7 +199,7 @@ func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
 		}
 	}
 
-	got := stackJSONWith(t, 0, path)
+	got := enginetest.Report(t, path)
 	var frames []string
 	for _, frame := range got.Threads[0].Frames {
 		frames = append(frames, frame.PC)
@@ -213,7 +215,7 @@ func rocgdbSnapshot(t *testing.T, env ...string) (path, out string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "waves.snapshot")
 	program := "import sys, runpy; runpy.run_path(sys.argv[1]); import gdb; gdb.commands['unwindd-snapshot'].invoke(sys.argv[2], False)"
-	cmd := exec.Command("python3", "-B", "-c", program, filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"), path)
+	cmd := exec.Command("python3", "-B", "-c", program, filepath.Join("..", "examples", "snapshot-gdb", "unwindd_snapshot.py"), path)
 	cmd.Env = append(append(os.Environ(), "PYTHONPATH="+filepath.Join("testdata", "rocgdb")), env...)
 	b, err := cmd.CombinedOutput()
 	if err != nil {
@@ -229,7 +231,7 @@ func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
 	if !strings.Contains(out, "wave-2: its private memory cannot be read") || strings.Contains(out, "wave-1:") {
 		t.Errorf("it says\n%s", out)
 	}
-	got := stackJSON(t, path)
+	got := enginetest.Report(t, path)
 	if p := got.Target.Problems; len(p) > 0 {
 		t.Errorf("problems %q", p)
 	}
@@ -249,22 +251,24 @@ func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
 			t.Errorf("thread %d (-want +got):\n%s", i, d)
 		}
 	}
-	for _, c := range []struct{ expr, read, want string }{
-		{"DW_OP_regx v0", "2048", lanes(0, 64)},
-		{"DW_OP_regx SGPR4", "32", "f0ffffff"},
-		{"DW_OP_lit16; DW_OP_lit6; DW_OP_LLVM_form_aspace_address", "64", "1000000014000000"},
+	for _, c := range []struct {
+		expr string
+		read uint64
+		want string
+	}{
+		{"DW_OP_regx v0", 2048, laneNumbers(0, 64)},
+		{"DW_OP_regx SGPR4", 32, "f0ffffff"},
+		{"DW_OP_lit16; DW_OP_lit6; DW_OP_LLVM_form_aspace_address", 64, "1000000014000000"},
 	} {
-		stdout, stderr, status := unwindd(t, "eval", "--arch", "amdgpu", "--snapshot", path, "--thread", "wave-1", "--frame", "0", "--kind", "location",
-			"--read", c.read, "--expr", c.expr, "--format", "json")
-		var r struct{ Read string }
-		if err := json.Unmarshal([]byte(stdout), &r); status != 0 || err != nil || r.Read != c.want {
-			t.Errorf("%s: status %d, %s%s, expected %s", c.expr, status, stdout, stderr, c.want)
+		found := evaluated(t, path, c.expr, func(e *job.Evaluate) { e.Thread, e.Read = "wave-1", c.read })
+		if found.Read != c.want {
+			t.Errorf("%s: %s, expected %s", c.expr, found.Read, c.want)
 		}
 	}
 }
 
-// lanes is a vector register whose lanes count from first.
-func lanes(first, n uint32) string {
+// laneNumbers is a vector register whose lanes count from first.
+func laneNumbers(first, n uint32) string {
 	var b []byte
 	for i := range n {
 		b = binary.LittleEndian.AppendUint32(b, first+i)
@@ -332,7 +336,7 @@ func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 			if c.stop == nil || c.stop.PCExact == nil || *c.stop.PCExact {
 				return
 			}
-			stacks := stackJSON(t, path)
+			stacks := enginetest.Report(t, path)
 			if p := stacks.Target.Problems; len(p) > 0 || stacks.Target.Signal != c.signal {
 				t.Errorf("problems %q, signal %d, expected %d", p, stacks.Target.Signal, c.signal)
 			}
@@ -357,7 +361,7 @@ func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			path, _ := gdbSnapshot(t, "gdb", exe, subject.Core(t, exe, strings.Fields(c.args)...))
-			got, crashed := stackJSON(t, path), 0
+			got, crashed := enginetest.Report(t, path), 0
 			for _, th := range got.Threads {
 				want := c.want
 				if !th.Crashed {
