@@ -3,6 +3,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -451,4 +452,39 @@ func outlives(t *testing.T, name, text string, args []string) {
 	if status < 0 || status > exitUnwalked || status == exitUsage || took > attackTime || memory > attackMemory || goTrace.Match(out.Bytes()) {
 		t.Errorf("%s, %s: status %d, %v, %d MB\n%.1000s", name, text, status, took, memory>>20, out.String())
 	}
+}
+
+// A zipMember is a member of a snapshot.
+type zipMember struct {
+	name    string
+	content []byte
+}
+
+// zipped is a snapshot of members.
+func zipped(t *testing.T, members []zipMember) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for _, m := range members {
+		w, err := z.Create(m.name)
+		if err == nil {
+			_, err = w.Write(m.content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func readAll(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

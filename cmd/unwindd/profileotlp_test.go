@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -145,29 +144,5 @@ func TestOTLPIsNotWrittenToATerminal(t *testing.T) {
 	out := oracle.Run(t, "script", "-qec", self+" profile --in-process --format otlp "+wordsRecording+"; echo status $?", os.DevNull)
 	if !strings.Contains(out, "--format otlp is no text") || !strings.Contains(out, "status 2") {
 		t.Errorf("it prints %q", out)
-	}
-}
-
-// A recording with a clock that is named says when it was made; one without does not.
-func TestOTLPHasTheTimeOfTheDay(t *testing.T) {
-	for _, c := range []struct {
-		clock []string
-		known bool
-	}{{[]string{"-k", "CLOCK_MONOTONIC"}, true}, {nil, false}} {
-		path := filepath.Join(t.TempDir(), "perf.data")
-		before := time.Now().UnixNano()
-		args := append([]string{"record", "-q", "-e", "page-faults:u", "-c", "1", "--call-graph", "dwarf,1024", "-o", path}, c.clock...)
-		oracle.Run(t, "perf", append(args, "--", "true")...)
-		after := time.Now().UnixNano()
-		text, _ := runProfile(t, "--format", "otlp", path)
-		d := &profiles.ProfilesData{}
-		if err := proto.Unmarshal([]byte(text), d); err != nil {
-			t.Fatal(err)
-		}
-		p := d.ResourceProfiles[0].ScopeProfiles[0].Profiles[0]
-		at, end := int64(p.TimeUnixNano), int64(p.TimeUnixNano+p.DurationNano)
-		if isWithin := at >= before && end <= after; isWithin != c.known || !c.known && at != 0 || end == at {
-			t.Errorf("with %v the profile is from %d to %d, recorded from %d to %d", c.clock, at, end, before, after)
-		}
 	}
 }

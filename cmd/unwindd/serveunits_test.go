@@ -196,7 +196,7 @@ func TestServeBySocketActivation(t *testing.T) {
 			if !strings.HasPrefix(got, prefix) {
 				t.Errorf("it says %q, expected %q", got, prefix)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatalf("it does not say %q", prefix)
 		}
 	}

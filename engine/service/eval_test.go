@@ -3,8 +3,14 @@
 package service
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -148,6 +156,96 @@ func TestEvaluationsAreBounded(t *testing.T) {
 		o.Object = "lit1" + strings.Repeat(" ", more)
 		if text, _, err := evaluateByGRPC(t, c, o, nil); err != nil || !strings.Contains(text, `"hex": "0x101010101010101"`) {
 			t.Errorf("%v %s", err, text)
+		}
+	}
+}
+
+// lanes32 is a vector register of 32 lanes that hold their numbers.
+func lanes32() string {
+	var b []byte
+	for i := range uint32(32) {
+		b = binary.LittleEndian.AppendUint32(b, i)
+	}
+	return hex.EncodeToString(b)
+}
+
+// evaluatedHere is what an evaluation gives that no server makes.
+func evaluatedHere(t *testing.T, query url.Values, path string) (string, error) {
+	t.Helper()
+	var o pb.EvaluateOptions
+	if err := setParameters(&o, query); err != nil {
+		t.Fatal(err)
+	}
+	j, name, err := evaluateJob(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := engine.Options{Plugins: inProcess(), Sysroot: t.TempDir(), DebugDirs: []string{examples + "crash"}}
+	e, err := engine.New(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var out bytes.Buffer
+	_, err = j.Run(t.Context(), &job.Tools{Engine: e, Options: with}, in, name, &out)
+	return out.String(), err
+}
+
+// TestServeEvaluates has a server answer what this process does, of expressions in states of
+// their own and in frames of a core, of those that fail, and of variables.
+func TestServeEvaluates(t *testing.T) {
+	s := start(t, testOptions(t))
+	s.putCrash(t)
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	if err := os.WriteFile(nothing, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"arch=x86_64 expr=lit5;lit3;minus",
+		"arch=x86_64 expr=bregx,rbp,-8;deref reg=RBP=1008 mem=global:0x1000=2a00000000000000 trace=true",
+		"arch=x86_64 expr=call_frame_cfa;lit16;minus cfa=none:7000 kind=value",
+		"arch=x86_64 expr=push_object_address;plus_uconst,8 object=addr,0x400 kind=location",
+		"arch=amdgpu wave=32 expr=DW_OP_regx,VGPR0;DW_OP_LLVM_offset_uconst,20 reg=v0=" + lanes32() + " read=32",
+		"arch=amdgpu processor=gfx90a expr=lit8;lit5;LLVM_form_aspace_address lane=3 mem=private_wave:0x20c=78563412 read=32",
+		"arch=x86_64 expr=plus stack=3 stack=0x4",
+		"arch=x86_64 expr=lit1;bra,1000;lit7",
+		"arch=x86_64 expr=lit1;lit0;div trace=true",
+		"arch=x86_64 expr=reg3 read=64",
+		"arch=x86_64 expr=DW_OP_fly",
+		"arch=x86_64 expr=breg7,8;deref frame=2 snapshot=" + crashCore,
+		"arch=x86_64 expr=call_frame_cfa frame=5 snapshot=" + crashCore,
+		"arch=x86_64 expr=lit1 frame=99 snapshot=" + crashCore,
+		"frame=7 var=batch[1]->headers->value snapshot=" + crashCore,
+		"frame=7 var=batch depth=5 elements=1 snapshot=" + crashCore,
+	} {
+		path, query := nothing, url.Values{"format": {"json"}}
+		for _, arg := range strings.Fields(args) {
+			name, value, _ := strings.Cut(strings.ReplaceAll(arg, ",", " "), "=")
+			if name == "snapshot" {
+				path = value
+				continue
+			}
+			query.Add(name, value)
+		}
+		body := file(t, path)
+		want, err := evaluatedHere(t, query, path)
+		if want == "" || err != nil {
+			t.Fatalf("%s: %q, %v", args, want, err)
+		}
+		if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
+			t.Errorf("%s: %s\nexpected\n%s", args, got, want)
+		}
+		query.Set("format", "text")
+		if want, err = evaluatedHere(t, query, path); err != nil {
+			continue
+		}
+		if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
+			t.Errorf("%s: %s\nexpected\n%s", args, got, want)
 		}
 	}
 }
