@@ -80,4 +80,3 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 		}
 	}
 }
-
