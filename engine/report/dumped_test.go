@@ -24,6 +24,19 @@ func architectures() []sdk.Architecture {
 	return []sdk.Architecture{x86_64.New(), aarch64.New(), amdgpu.New(), visa.New()}
 }
 
+// kernelFiles are the files of Intel's compiler that are no ELF files.
+type kernelFiles struct{}
+
+func (kernelFiles) Recognises(head []byte) bool { return visa.Recognises(head) }
+
+func (kernelFiles) Nested(_ string, data []byte) (list []object.Range, err error) {
+	nested, err := visa.Nested(data)
+	for _, n := range nested {
+		list = append(list, object.Range(n))
+	}
+	return list, err
+}
+
 // described opens a code object, FILE or FILE#NAME, until the test ends. The description is that of its
 // architecture; nil: it has none.
 func described(t *testing.T, path string) (*object.Object, *sdk.Description) {
@@ -33,7 +46,7 @@ func described(t *testing.T, path string) (*object.Object, *sdk.Description) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	o, err := object.OpenNested(path, nil)
+	o, err := object.OpenNested(path, kernelFiles{})
 	if err != nil {
 		t.Fatal(err)
 	}

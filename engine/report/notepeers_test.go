@@ -64,7 +64,7 @@ func dumpNotes(t *testing.T, path string) *dumpedNotes {
 // openNotes opens the notes of a file until the test ends.
 func openNotes(t *testing.T, path string) *report.Notes {
 	t.Helper()
-	n, err := report.OpenNotes(path, nil)
+	n, err := report.OpenNotes(path, kernelFiles{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestABIVersionsOfCodeObjects(t *testing.T) {
 // symbolized is what is printed of addresses of a file.
 func symbolized(t *testing.T, path string, addresses ...string) string {
 	t.Helper()
-	s := symbolize.New(symbolize.Options{})
+	s := symbolize.New(symbolize.Options{Formats: kernelFiles{}})
 	defer s.Close()
 	session := symbolize.Session{Symbolizer: s, Object: path, Inlines: true, Output: symbolize.WriterOptions{Demangle: true}}
 	var b strings.Builder

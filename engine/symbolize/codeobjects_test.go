@@ -3,6 +3,7 @@
 package symbolize
 
 import (
+	"debug/elf"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,10 +12,8 @@ import (
 	"github.com/unwindd/unwindd/internal/subject"
 )
 
-// addressesOfFunctions are the addresses of every fourth byte of each function.
-func addressesOfFunctions(t *testing.T, path string) (list []uint64) {
-	t.Helper()
-	functions, _ := subject.DeviceFunctions(t, path)
+// addressesIn are the addresses of every fourth byte of functions.
+func addressesIn(functions []elf.Symbol) (list []uint64) {
 	for _, s := range functions {
 		for a := s.Value; a < s.Value+s.Size; a += 4 {
 			list = append(list, a)
@@ -37,7 +36,8 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 			continue // the code of another one
 		}
 		files++
-		for i, a := range addressesOfFunctions(t, path) {
+		functions, _ := subject.DeviceFunctions(t, path)
+		for i, a := range addressesIn(functions) {
 			all = append(all, fmt.Sprintf("%q %#x", path, a))
 			if i%8 == 0 {
 				all = append(all, fmt.Sprintf("FRAME %q %#x", path, a))
@@ -56,16 +56,16 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 		{all, "\n\n", []string{"--verbose"}},
 		{some, "\n", []string{"--output-style=JSON", "--no-demangle"}},
 	} {
-		listed := func(a answers) []string {
+		in := strings.Join(c.questions, "\n") + "\n"
+		split := func(name string, a answers) []string {
 			list := strings.SplitAfter(startLine.ReplaceAllString(a.Stdout, ""), c.separator)
 			if a.Failed || a.Stderr != "" || len(list) != len(c.questions)+1 {
-				t.Fatalf("%v: %d answers to %d questions\n%.2000s", c.args, len(list), len(c.questions), a.Stderr)
+				t.Fatalf("%s %v: %d answers to %d questions\n%.2000s", name, c.args, len(list), len(c.questions), a.Stderr)
 			}
 			return list
 		}
-		asked := strings.Join(c.questions, "\n") + "\n"
-		want := listed(askTool(t, "llvm-symbolizer-22", asked, c.args...))
-		got := listed(Options{}.ask(t, Session{}, c.args, nil, asked))
+		want := split("llvm-symbolizer", askTool(t, "llvm-symbolizer-22", in, c.args...))
+		got := split("unwindd", Options{}.ask(t, Session{}, c.args, nil, in))
 		differ := 0
 		for i, q := range c.questions {
 			if want[i] == got[i] {

@@ -4,11 +4,9 @@ package oracle
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"image/png"
 	"io"
 	"os"
 	"os/exec"
@@ -301,23 +299,4 @@ func (b *Browser) Said(opened string) (list []string) {
 		}
 	}
 	return list
-}
-
-// Brightness is the mean brightness of what is shown, 0 to 1, and how many colours it has.
-func (b *Browser) Brightness() (mean float64, colours int) {
-	b.t.Helper()
-	picture, err := png.Decode(bytes.NewReader(b.Screenshot()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	seen := map[[3]uint32]bool{}
-	size := picture.Bounds()
-	for y := size.Min.Y; y < size.Max.Y; y++ {
-		for x := size.Min.X; x < size.Max.X; x++ {
-			r, g, b, _ := picture.At(x, y).RGBA()
-			seen[[3]uint32{r, g, b}] = true
-			mean += float64(r+g+b) / 3 / 0xffff
-		}
-	}
-	return mean / float64(size.Dx()*size.Dy()), len(seen)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package verify_test
 
 import (
 	"os"
@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/engine/verify"
+	"github.com/unwindd/unwindd/internal/enginetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // TestAPluginInPython builds the plugin of examples/arch-toy, and has it walk a target of
 // its own: what the README of the example shows. It runs confined, as every plugin does.
 func TestAPluginInPython(t *testing.T) {
-	long(t)
+	leftOutOfShort(t)
 	oracle.Tools(t, "sh", "protoc", "mktemp", "cp", "rm")
 	const python = "/usr/bin/python3" // Debian's, which has Debian's modules
 	for _, needed := range []string{python, "/usr/lib/python3/dist-packages/grpc", "/usr/lib/python3/dist-packages/google/protobuf"} {
@@ -31,14 +33,15 @@ func TestAPluginInPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, stderr, status := unwindd(t, "stack", target, "--plugin-dir", dir, "--lanes")
-	_, stacks, _ := strings.Cut(stdout, "\n\n")
-	if status != 0 || stderr != "" || stacks == "" || !strings.Contains(string(readme), "\n\n"+stacks+"```\n") {
-		t.Errorf("status %d, %q, the stack is not the README's:\n%s", status, stderr, stacks)
+	text := enginetest.Text(t, target, func(a *enginetest.Ask) {
+		a.Engine.Plugins.Dirs, a.Engine.Plugins.Self, a.Stack.Lanes = []string{dir}, self(t), true
+	})
+	_, stacks, _ := strings.Cut(text, "\n\n")
+	if stacks == "" || !strings.Contains(string(readme), "\n\n"+stacks+"```\n") {
+		t.Errorf("the stack is not the README's:\n%s", stacks)
 	}
-
-	stdout, stderr, status = unwindd(t, "plugin", "verify", filepath.Join(dir, "unwindd-arch-toy"))
-	if status != 0 || !strings.Contains(stdout, "passed: 0 errors, 0 warnings") {
-		t.Errorf("plugin verify: status %d\n%s%s", status, stdout, stderr)
+	r := examine(t, verify.Options{Path: filepath.Join(dir, "unwindd-arch-toy")})
+	if len(r.Findings) > 0 || !r.Passed {
+		t.Errorf("%+v", r.Findings)
 	}
 }
