@@ -75,16 +75,6 @@ func startWorker(t *testing.T, dir string, flags ...string) *fleetWorker {
 	return w
 }
 
-// queueOf is the URL of the queue that a worker has.
-func queueOf(t *testing.T, dir string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "unwindd/queue/address"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(b))
-}
-
 // inFleet runs a command of a folder's fleet.
 func inFleet(t *testing.T, dir, work string, args ...string) (out string, status int) {
 	t.Helper()

@@ -3,13 +3,11 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,51 +85,4 @@ func stackJSONWith(t *testing.T, want int, args ...string) *report.Report {
 		t.Fatalf("unwindd stack %v: %v\n%s", args, err, stdout)
 	}
 	return &r
-}
-
-// physicalPCs are the PCs of the frames that are not inlined calls.
-func physicalPCs(th *report.Thread) []string {
-	pcs := []string{}
-	for _, f := range th.Frames {
-		if !f.Inlined {
-			pcs = append(pcs, f.PC)
-		}
-	}
-	return pcs
-}
-
-// crashed is the thread that crashed.
-func crashed(t *testing.T, r *report.Report) *report.Thread {
-	t.Helper()
-	for i := range r.Threads {
-		if r.Threads[i].Crashed {
-			return &r.Threads[i]
-		}
-	}
-	t.Fatal("no thread crashed")
-	return nil
-}
-
-// archive writes a snapshot with members.
-func archive(t *testing.T, members map[string][]byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "made.snapshot")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := zip.NewWriter(f)
-	for member, data := range members {
-		w, err := z.Create(member)
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

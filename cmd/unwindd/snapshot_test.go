@@ -3,24 +3,11 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// takeSnapshot runs `unwindd snapshot` and returns the file that it wrote.
-func takeSnapshot(t *testing.T, target string, args ...string) (string, snapshotSummary) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "taken.snapshot")
-	stdout, stderr, status := unwindd(t, append([]string{"snapshot", target, "-o", path, "--format", "json"}, args...)...)
-	var sum snapshotSummary
-	if err := json.Unmarshal([]byte(stdout), &sum); status != 0 || err != nil {
-		t.Fatalf("unwindd snapshot %s: status %d, %v\n%s", target, status, err, stderr)
-	}
-	return path, sum
-}
 
 func TestSnapshotsAreWrittenWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
