@@ -221,3 +221,20 @@ func TestExpressionsOfMachinesWithoutAPlugin(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressionsAreOfTheDialectThatFits has operations of one of AMDGPU's dialects, in a
+// file that does not say of which.
+func TestExpressionsAreOfTheDialectThatFits(t *testing.T) {
+	vendor := 0
+	for _, e := range expressionsJSON(t, "../../plugins/amdgpu/testdata/amd_h.gfx90a.cfi.co", nil).Expressions {
+		if strings.HasSuffix(e.Text, ">") {
+			t.Errorf("%s: %s", e.Offset, e.Text)
+		}
+		if strings.Contains(e.Text, "DW_OP_LLVM_") {
+			vendor++
+		}
+	}
+	if vendor == 0 {
+		t.Error("no operation is of LLVM's own")
+	}
+}
