@@ -89,29 +89,6 @@ func stackJSONWith(t *testing.T, want int, args ...string) *report.Report {
 	return &r
 }
 
-// physicalPCs are the PCs of the frames that are not inlined calls.
-func physicalPCs(th *report.Thread) []string {
-	pcs := []string{}
-	for _, f := range th.Frames {
-		if !f.Inlined {
-			pcs = append(pcs, f.PC)
-		}
-	}
-	return pcs
-}
-
-// crashed is the thread that crashed.
-func crashed(t *testing.T, r *report.Report) *report.Thread {
-	t.Helper()
-	for i := range r.Threads {
-		if r.Threads[i].Crashed {
-			return &r.Threads[i]
-		}
-	}
-	t.Fatal("no thread crashed")
-	return nil
-}
-
 // archive writes a snapshot with members.
 func archive(t *testing.T, members map[string][]byte) string {
 	t.Helper()

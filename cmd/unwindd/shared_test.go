@@ -2,19 +2,7 @@
 
 package main
 
-import (
-	"strings"
-	"testing"
-
-	"github.com/unwindd/unwindd/internal/oracle"
-)
-
-// llvm returns a tool of LLVM 22: older ones do not read the heterogeneous
-// extension.
-func llvm(t *testing.T, tool string) string {
-	t.Helper()
-	return oracle.Tool(t, "llvm-"+tool+"-22")
-}
+import "testing"
 
 // long leaves a test that starts the command many times, each much alike, out of -short,
 // which is how the race detector runs: there it takes many times as long, and the race
@@ -25,12 +13,3 @@ func long(t *testing.T) {
 		t.Skip("takes long: run without -short")
 	}
 }
-
-// lanes32 is a vector register of 32 lanes that hold their numbers.
-var lanes32 = func() string {
-	var b strings.Builder
-	for i := range 32 {
-		b.WriteString(string("0123456789abcdef"[i/16]) + string("0123456789abcdef"[i%16]) + "000000")
-	}
-	return b.String()
-}()

@@ -22,6 +22,26 @@ func takeSnapshot(t *testing.T, target string, args ...string) (string, snapshot
 	return path, sum
 }
 
+// TestSnapshotsAreSummedUp has what is said of a snapshot, with the files of the code and
+// without.
+func TestSnapshotsAreSummedUp(t *testing.T) {
+	sizes := map[string]int64{}
+	for _, flag := range []string{"--files=false", "--files", "--any-file"} {
+		path, sum := takeSnapshot(t, serverCore, flag)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[flag] = sum.Bytes
+		if sum.Path != path || sum.Bytes != info.Size() || sum.Threads != 4 || sum.Frames != 26 || sum.Modules == 0 || sum.Memory == 0 || sum.Problems == nil {
+			t.Errorf("%s: %+v, the file has %d bytes", flag, sum, info.Size())
+		}
+	}
+	if sizes["--files"] < 100<<10 || sizes["--files=false"] > 100<<10 || sizes["--any-file"] != sizes["--files=false"] {
+		t.Errorf("bytes: %v", sizes)
+	}
+}
+
 func TestSnapshotsAreWrittenWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept.snapshot")
