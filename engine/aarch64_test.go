@@ -24,6 +24,7 @@ const aarch64Root = "/usr/aarch64-linux-gnu"
 // of it, and walks that by the bundled plugin, in its own process: the calls that the
 // source says, with the address signed and not, with call frame information and without.
 func TestCoresOfAArch64ByQemu(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
 	for name, c := range map[string]struct {
@@ -42,6 +43,7 @@ func TestCoresOfAArch64ByQemu(t *testing.T) {
 		"null call, no CFI": {[]string{"-O1", "-fno-asynchronous-unwind-tables"}, "call", []string{"", "calls", "step", "step", "step", "main"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "subject")
 			oracle.Run(t, "aarch64-linux-gnu-gcc", append(c.flags, "-o", exe, subject.Source(t, "aarch64crash.c"))...)
@@ -80,6 +82,7 @@ func aarch64Core(t *testing.T, dir string, args string) string {
 // procedure linkage table pushed two words that the linker's call frame information does
 // not count.
 func TestLazyBindingOfAArch64(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
 	dir := t.TempDir()
@@ -117,6 +120,7 @@ int main(void) { return step(2); }
 // tell where its frame is: the stack pointer of no caller is known, and the rows of their
 // code need it.
 func TestFrameRecordsOfAArch64(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "aarch64-linux-gnu-gcc", "qemu-aarch64", "sh")
 	dir := t.TempDir()
@@ -147,6 +151,7 @@ func fiveInstructions(a *enginetest.Ask) { a.Stack.Code = 5 }
 // TestCodeOfAArch64 holds the code of every frame of a core against objdump, as
 // instructions and by an LLVM tool that the user names.
 func TestCodeOfAArch64(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump", "qemu-aarch64", "sh")
 	mc, objdump := oracle.Tool(t, "llvm-mc-22"), oracle.Tool(t, "llvm-objdump-22")

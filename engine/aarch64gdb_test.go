@@ -48,6 +48,7 @@ func (m emulated) qemuSnapshot(t *testing.T, before, after []string, command ...
 // SVE and no pointer authentication: gdb 13 is told neither by qemu's stub, and stops at
 // signal frames and signed addresses.
 func TestStacksOfAArch64AreGDBs(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "aarch64-linux-gnu-gcc", "aarch64-linux-gnu-g++", "qemu-aarch64", "gdb-multiarch")
 	pass := []string{"-ex", "handle SIGUSR1 nostop noprint pass"}
@@ -69,6 +70,7 @@ func TestStacksOfAArch64AreGDBs(t *testing.T) {
 		{"signal frame, static", "gcc", "aarch64signal.c", []string{"-O1", "-g", "-static"}, nil, pass, 1, 12, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			exe := filepath.Join(t.TempDir(), "subject")
 			oracle.Run(t, "aarch64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, subject.Source(t, c.source))...)
 			path, want := emulated{"aarch64", "cortex-a72", aarch64Root}.qemuSnapshot(t, c.gdb, nil, append([]string{exe}, c.args...)...)

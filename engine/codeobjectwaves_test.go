@@ -64,6 +64,7 @@ type chain struct {
 // kernel was called by nothing, and a function without call frame information is
 // not left.
 func TestWavesInEveryCodeObject(t *testing.T) {
+	t.Parallel()
 	long(t)
 	const tool = "llvm-symbolizer-22"
 	oracle.Tools(t, tool)

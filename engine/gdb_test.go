@@ -44,6 +44,7 @@ func withoutCTails(th *report.Thread) []string {
 }
 
 func TestStackEqualsGDB(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject, mode string
 		threads       string // as the subject takes it; "" when it takes none
@@ -64,6 +65,7 @@ func TestStackEqualsGDB(t *testing.T) {
 		{"gosubject", "wait", "", true},
 	} {
 		t.Run(strings.Join([]string{c.subject, c.mode, c.threads}, "-"), func(t *testing.T) {
+			t.Parallel()
 			if c.mode != "segv" || c.threads != "8" {
 				long(t)
 			}
@@ -133,6 +135,7 @@ func goStack(th *report.Thread, gdb, pcs []string) (fromGDB, own []string) {
 // TestFramesWithoutCFI removes all call frame information from a program, so
 // that its frames come from FrameRules, and compares with gdb, which keeps it.
 func TestFramesWithoutCFI(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "objcopy")
 	exe := subject.Build(t, "nocfi")
 	bare := filepath.Join(t.TempDir(), "nocfi")

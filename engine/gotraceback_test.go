@@ -30,6 +30,7 @@ type goFrame struct{ PC, CFA uint64 }
 // fp. A stripped program has neither call frame information nor symbols. What ends a
 // program, and C, execute on another stack than the goroutine's.
 func TestStackEqualsGosTraceback(t *testing.T) {
+	t.Parallel()
 	number := func(s string) uint64 {
 		n, err := strconv.ParseUint(s, 0, 64)
 		if err != nil {
@@ -41,6 +42,7 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 		{"gosubject", "panic"}, {"gostripped", "panic"}, {"gosubject", "fatal"}, {"gostripped", "fatal"}, {"cgosubject", ""}, {"cgostripped", ""},
 	} {
 		t.Run(c.subject+"-"+c.mode, func(t *testing.T) {
+			t.Parallel()
 			core, said := subject.Crash(t, subject.Build(t, c.subject), c.mode)
 			_, traceback, _ := strings.Cut(said, "\ngoroutine ")
 			traceback, _, _ = strings.Cut(traceback, "\n\n")
@@ -77,9 +79,11 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 // parked: the scheduler's stack goes on in it. Threads that look for work have given
 // theirs away, and their stacks begin in runtime.mcall.
 func TestStackGoesOnWhereMcallWasCalled(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "gdb")
 	for _, name := range []string{"gosubject", "gostripped"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			parks := subject.Address(t, subject.Build(t, "gosubject"), "runtime.park_m")
 			if name == "gostripped" {
 				parks = goFunction(t, subject.Build(t, name), "runtime.park_m")

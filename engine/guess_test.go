@@ -46,6 +46,7 @@ func marked(th *report.Thread, from string) []string {
 // A word of the stack that follows a direct call is a return address only if that
 // call may have led to the frame before.
 func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
+	t.Parallel()
 	const end = "if frame "
 	t.Run("a library that was removed", func(t *testing.T) {
 		exe := subject.Build(t, "plugged")
@@ -96,6 +97,7 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 
 // A part of a function is read with the function, whose jump into it has made its frame.
 func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
+	t.Parallel()
 	th := crashed(t, enginetest.Report(t, subject.Core(t, subject.Build(t, "cold"))))
 	want := []string{"fatal", "parse.cold", "request", "main", "__libc_start_call_main"}
 	if got := marked(th, "fatal"); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
@@ -111,6 +113,7 @@ func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
 // A scan takes the nearest return address that something speaks for, also where the caller's
 // caller is in code that nobody has.
 func TestScansTakeTheNearestCaller(t *testing.T) {
+	t.Parallel()
 	exe := copied(t, subject.Build(t, "reenters"), "reenters")
 	core := subject.Core(t, exe, subject.Build(t, "reentered"))
 	whole := physicalPCs(crashed(t, enginetest.Report(t, core)))
@@ -125,6 +128,7 @@ func TestScansTakeTheNearestCaller(t *testing.T) {
 
 // Frames that are entered by jumps are believed as a chain of frame records.
 func TestChainsOfFrameRecords(t *testing.T) {
+	t.Parallel()
 	th := crashed(t, enginetest.Report(t, subject.Core(t, subject.Build(t, "records"))))
 	got := marked(th, "last")
 	// The code after the innermost call leads nowhere; 49 frames pushed where they go on.
@@ -136,6 +140,7 @@ func TestChainsOfFrameRecords(t *testing.T) {
 }
 
 func TestReturnAddressesThatWereWrittenOver(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject string
 		args    []string
@@ -148,6 +153,7 @@ func TestReturnAddressesThatWereWrittenOver(t *testing.T) {
 		{"smashbare", []string{"other"}, []string{"victim", "??"}, "no-module"},
 	} {
 		t.Run(fmt.Sprint(c.subject, c.args), func(t *testing.T) {
+			t.Parallel()
 			core := subject.Core(t, subject.Build(t, c.subject), c.args...)
 			th := crashed(t, enginetest.Report(t, core))
 			if got := marked(th, "victim"); !slices.Equal(got[:min(len(c.want), len(got))], c.want) || th.Stopped.Reason != c.reason {
@@ -163,6 +169,7 @@ func TestReturnAddressesThatWereWrittenOver(t *testing.T) {
 // TestWhereStacksBegin is about code in assembly language, which has no call frame
 // information, and with symbols or without.
 func TestWhereStacksBegin(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject string
 		last    []string // the outermost function of each thread; "": any
@@ -174,6 +181,7 @@ func TestWhereStacksBegin(t *testing.T) {
 	} {
 		for _, strip := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stripped %v", c.subject, strip), func(t *testing.T) {
+				t.Parallel()
 				exe := subject.Build(t, c.subject)
 				if strip {
 					exe = copied(t, exe, c.subject)
@@ -205,6 +213,7 @@ var javaFrame = regexp.MustCompile(`^([JjvVC]) +(?:\[[^\]]*\+0x[0-9a-f]+\]|.*? @
 // TestJavaFramesEqualTheMachinesOwnTrace crashes a Java machine below interpreted
 // methods only, and below a mixture of interpreted and compiled ones.
 func TestJavaFramesEqualTheMachinesOwnTrace(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "java", "javac")
 	dir := t.TempDir()
 	oracle.Run(t, "javac", "-nowarn", "-d", dir, subject.Source(t, "Frames.java"))
@@ -212,6 +221,7 @@ func TestJavaFramesEqualTheMachinesOwnTrace(t *testing.T) {
 		{"-Xint", "20"}, {"-XX:TieredStopAtLevel=1", "20000"}, {"-XX:-TieredCompilation", "40000"}, {"-Xmixed", "100000"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
 			log := filepath.Join(t.TempDir(), "trace")
 			core := subject.Core(t, oracle.Tool(t, "java"), c.mode, "-Xmx64m", "-Xshare:auto", "-XX:ErrorFile="+log, "-cp", dir, "Frames", c.rounds)
 			frames, compiled := javaTrace(t, log)

@@ -21,6 +21,7 @@ import (
 // Wherever a kernel's code is, a thread at its beginning is in the kernel; nothing
 // called it, where the file says as much.
 func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
+	t.Parallel()
 	files := subject.BuildIntel(t)
 	read := func(path string) []byte {
 		b, err := os.ReadFile(path)
@@ -50,6 +51,7 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 			[]map[string]string{segment(".text.alpha", "0x30000"), segment(".text.beta", "0x20000")}, "beta", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			text, err := json.Marshal(map[string]any{
 				"format_version": 1,
 				"modules":        []any{map[string]any{"path": "k", "arch": "visa", "processor": "tgllp", "file": c.file, "segments": c.segments}},
@@ -73,6 +75,7 @@ func TestSnapshotsOfKernelsInEveryFormOfFile(t *testing.T) {
 // A snapshot of a zebin without DWARF names the assembly that its code was made
 // from: that has the lines, and the SPIR-V in the zebin the calls that were inlined.
 func TestStackOfCodeWhoseSourceModuleIsInTheSnapshot(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "ocloc")
 	dir := t.TempDir()
 	source, err := filepath.Abs("testdata/visa/inline.cl")

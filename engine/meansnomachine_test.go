@@ -20,6 +20,7 @@ var machineNames = regexp.MustCompile(`(?i)x86|amd64|i386|aarch64|arm64|riscv|\b
 // TestTheEngineMeansNoMachine reads the packages that walk and explain stacks: what they
 // know of a machine is its architecture's description. Comments may give examples.
 func TestTheEngineMeansNoMachine(t *testing.T) {
+	t.Parallel()
 	// What formats define for one machine alone.
 	allowed := map[string]string{"unwindcodes.go": "MachineX86_64", "breakpad.go": "STACK WIN"}
 	files := 0

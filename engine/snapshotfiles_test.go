@@ -145,6 +145,7 @@ func put(t *testing.T, path string, data []byte) string {
 // this machine. What is of one that the core's own memory does not confirm stays
 // where it is, and that is said.
 func TestSnapshotsHaveNoFilesThatTheTargetOnlyNames(t *testing.T) {
+	t.Parallel()
 	id := bytes.Repeat([]byte{0xab}, 20)
 	plain, noID, withID := bytes.Clone(secret), secretELF(nil), secretELF(id)
 	marker := secret[:100]
@@ -167,6 +168,7 @@ func TestSnapshotsHaveNoFilesThatTheTargetOnlyNames(t *testing.T) {
 		{"headers without a build ID that the core has", noID, 64 + 2*56, engine.SnapshotOptions{Files: true}, false, "it has no build ID that the target could state"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			file := put(t, filepath.Join(dir, "shadow"), c.file)
 			core := hostileCore(t, dir, file, uint64(len(c.file)), c.file[:c.head])
@@ -194,6 +196,7 @@ func TestSnapshotsHaveNoFilesThatTheTargetOnlyNames(t *testing.T) {
 // TestSnapshotsHaveNoFileThatTookThePlaceOfAnother: the path of a module has a
 // file with another build ID by now.
 func TestSnapshotsHaveNoFileThatTookThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	core := copied(t, serverCore, "server.core") // beside which is no executable
 	other, err := os.ReadFile(subject.Build(t, "frames"))

@@ -46,6 +46,7 @@ func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map
 }
 
 func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
+	t.Parallel()
 	long(t)
 	for _, c := range []struct {
 		subject, args string
@@ -58,6 +59,7 @@ func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
 		{"gosubject", "wait", true, 0},
 	} {
 		t.Run(fmt.Sprintf("%s-%s-%v", c.subject, c.args, c.live), func(t *testing.T) {
+			t.Parallel()
 			exe := subject.Build(t, c.subject)
 			var path string
 			var want map[string][]string
@@ -125,6 +127,7 @@ func document(t *testing.T, path string, into any) (member func(name string) []b
 
 // A process of another machine, run by qemu-user.
 func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "clang", "ld.lld", "qemu-aarch64", "gdb-multiarch")
 	dir := t.TempDir()
 	exe, socket := filepath.Join(dir, "aarch64"), filepath.Join(dir, "gdb")
@@ -226,6 +229,7 @@ func rocgdbSnapshot(t *testing.T, env ...string) (path, out string) {
 
 // What rocgdb adds is tested without it: a module of Python stands in for it.
 func TestWavesOfROCgdbComeIntoSnapshots(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "python3")
 	path, out := rocgdbSnapshot(t)
 	if !strings.Contains(out, "wave-2: its private memory cannot be read") || strings.Contains(out, "wave-1:") {
@@ -277,6 +281,7 @@ func laneNumbers(first, n uint32) string {
 }
 
 func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
+	t.Parallel()
 	long(t)
 	oracle.Tools(t, "python3")
 	const wave = "Last stopped for thread 7 (AMDGPU Wave 1:2:1:1 (0,0,0)/0).\n\tUsing the running image of child AMDGPU Wave 1:2:1:1 (0,0,0)/0.\nProgram stopped at 0x7ffff608e3bc.\n"
@@ -311,6 +316,7 @@ func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 		{"a step", []string{"STOPPED=" + wave + "It stopped after being stepped.\n"}, 0, &report.Stop{Reason: "single-step", PCExact: &yes}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			path, _ := rocgdbSnapshot(t, c.env...)
 			var got struct {
 				Threads []struct {
@@ -350,6 +356,7 @@ func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 
 // Why a thread of a CPU stopped, by gdb itself.
 func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
+	t.Parallel()
 	long(t)
 	exe := subject.Build(t, "mtcore")
 	for _, c := range []struct {
@@ -360,6 +367,7 @@ func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
 		{"abort 2", nil},
 	} {
 		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
 			path, _ := gdbSnapshot(t, "gdb", exe, subject.Core(t, exe, strings.Fields(c.args)...))
 			got, crashed := enginetest.Report(t, path), 0
 			for _, th := range got.Threads {

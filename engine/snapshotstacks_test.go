@@ -77,6 +77,7 @@ func TestStacksOfASnapshotAreThoseOfItsTarget(t *testing.T) {
 
 // A snapshot with the files is all that its stacks need. Debug files are not among them.
 func TestSnapshotsWithFilesNeedNoOthers(t *testing.T) {
+	t.Parallel()
 	exe := copied(t, subject.Build(t, "mtcore"), "mtcore")
 	core := subject.Core(t, exe, "segv", "4")
 	want := enginetest.Report(t, core)
@@ -99,6 +100,7 @@ func TestSnapshotsWithFilesNeedNoOthers(t *testing.T) {
 
 // TestSnapshotOfALivingProcess has threads that wait.
 func TestSnapshotOfALivingProcess(t *testing.T) {
+	t.Parallel()
 	pid, err := strconv.Atoi(subject.Start(t, subject.Build(t, "mtcore"), "wait", "8"))
 	if err != nil {
 		t.Fatal(err)

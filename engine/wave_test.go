@@ -59,6 +59,7 @@ func waveSnapshot(t *testing.T) string {
 // TestStackOfAWave prints the stack of a wave, with the scalar registers and the
 // masks of lanes in every frame.
 func TestStackOfAWave(t *testing.T) {
+	t.Parallel()
 	path := waveSnapshot(t)
 	registers := func(a *enginetest.Ask) { a.Stack.Registers = true }
 	r := enginetest.Report(t, path, registers)

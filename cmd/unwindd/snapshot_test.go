@@ -3,11 +3,44 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// takeSnapshot runs `unwindd snapshot` and returns the file that it wrote.
+func takeSnapshot(t *testing.T, target string, args ...string) (string, snapshotSummary) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "taken.snapshot")
+	stdout, stderr, status := unwindd(t, append([]string{"snapshot", target, "-o", path, "--format", "json"}, args...)...)
+	var sum snapshotSummary
+	if err := json.Unmarshal([]byte(stdout), &sum); status != 0 || err != nil {
+		t.Fatalf("unwindd snapshot %s: status %d, %v\n%s", target, status, err, stderr)
+	}
+	return path, sum
+}
+
+// TestSnapshotsAreSummedUp has what is said of a snapshot, with the files of the code and
+// without.
+func TestSnapshotsAreSummedUp(t *testing.T) {
+	sizes := map[string]int64{}
+	for _, flag := range []string{"--files=false", "--files", "--any-file"} {
+		path, sum := takeSnapshot(t, serverCore, flag)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[flag] = sum.Bytes
+		if sum.Path != path || sum.Bytes != info.Size() || sum.Threads != 4 || sum.Frames != 26 || sum.Modules == 0 || sum.Memory == 0 || sum.Problems == nil {
+			t.Errorf("%s: %+v, the file has %d bytes", flag, sum, info.Size())
+		}
+	}
+	if sizes["--files"] < 100<<10 || sizes["--files=false"] > 100<<10 || sizes["--any-file"] != sizes["--files=false"] {
+		t.Errorf("bytes: %v", sizes)
+	}
+}
 
 func TestSnapshotsAreWrittenWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()

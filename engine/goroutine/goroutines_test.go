@@ -110,6 +110,7 @@ func printedFrames(th *report.Thread) (list []printedFrame) {
 // TestGoroutinesEqualTheCrashsTraceback compares every goroutine that a program prints
 // as it dies, and all of its frames, with those of the core.
 func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject string
 		args    []string
@@ -119,6 +120,7 @@ func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
 	} {
 		for _, toolchain := range goToolchains {
 			t.Run(c.subject+"-"+c.args[0]+"-"+toolchain, func(t *testing.T) {
+				t.Parallel()
 				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain), c.args...)
 				compareTraceback(t, enginetest.Report(t, core, withGoroutines), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
@@ -129,6 +131,7 @@ func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
 // TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback is the same for programs without
 // DWARF and symbols.
 func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		subject string
 		args    []string
@@ -141,6 +144,7 @@ func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
 				continue // nothing tells that the first instruction of its systemstack_switch is returned to
 			}
 			t.Run(c.subject+"-"+toolchain, func(t *testing.T) {
+				t.Parallel()
 				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
 				compareTraceback(t, enginetest.Report(t, core, withGoroutines), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
@@ -269,6 +273,7 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 // TestGoroutinesEqualDelves compares all goroutines of a core, and all of their
 // frames, with Delve's.
 func TestGoroutinesEqualDelves(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes long: run without -short")
 	}
@@ -366,6 +371,7 @@ func pcsOfCallers(list []printedFrame) []printedFrame {
 
 // TestOneGoroutineByItsID has a goroutine and the thread that executes one by their IDs.
 func TestOneGoroutineByItsID(t *testing.T) {
+	t.Parallel()
 	core := subject.Core(t, subject.BuildGoroutines(t, "goroutines", "local"), "abort", "10")
 	for _, th := range enginetest.Report(t, core, withGoroutines).Threads {
 		if th.Goroutine == nil && th.Executes == "" {
@@ -385,6 +391,7 @@ func TestOneGoroutineByItsID(t *testing.T) {
 // TestGoroutinesOfSeveralRuntimes has a program of C with two libraries, each of which
 // brings a runtime of Go with goroutines that count from 1.
 func TestGoroutinesOfSeveralRuntimes(t *testing.T) {
+	t.Parallel()
 	oracle.Tools(t, "go", "gcc")
 	sources := subject.Source(t, "goshared")
 	dir := oracle.Build{Sources: []string{sources}, Commands: [][]string{

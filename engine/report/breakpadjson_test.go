@@ -116,6 +116,7 @@ var publishedClasses = map[string]string{
 // TestBreakpadIsAsPublished holds every member that minidump-stackwalk writes against
 // ours.
 func TestBreakpadIsAsPublished(t *testing.T) {
+	t.Parallel()
 	list := []published{{x86Dump, "testdata/breakpad/minidump2.json", engine.ErrNotWalked, ""}}
 	if folder := os.Getenv("UNWINDD_MINIDUMPS"); folder != "" {
 		rust := func(name string) string { return filepath.Join(folder, "rust", name) }
@@ -228,6 +229,7 @@ func (c *comparedJSON) differs(path string, want, got any) {
 
 // TestBreakpadHasWhatADumpSays has a dump with all that a pipeline may ask for.
 func TestBreakpadHasWhatADumpSays(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made.dmp")
 	makeDump(t, path, func(b *minidumptest.Builder) {
 		unloaded := b.Pack(uint32(12), uint32(24), uint32(3))
@@ -310,6 +312,7 @@ func TestBreakpadHasWhatADumpSays(t *testing.T) {
 
 // A frame in no module may be in one that was unloaded, or in several.
 func TestBreakpadNamesUnloadedModules(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made.dmp")
 	b := minidumptest.New(binary.LittleEndian)
 	b.System(9, 2)
@@ -346,6 +349,7 @@ func TestBreakpadNamesUnloadedModules(t *testing.T) {
 
 // TestBreakpadOfACore has the same frames as the JSON of the core, callers at their calls.
 func TestBreakpadOfACore(t *testing.T) {
+	t.Parallel()
 	r := enginetest.Report(t, crashExample+".core", ofServer)
 	d := breakpadOf(t, crashExample+".core", nil, ofServer)
 	dump := breakpadOf(t, crashExample+".dmp", nil, ofServer)
@@ -410,6 +414,7 @@ func TestBreakpadOfACore(t *testing.T) {
 // TestBreakpadOfWaves has threads that have no numbers, whose stacks go on in the thread that
 // launched them.
 func TestBreakpadOfWaves(t *testing.T) {
+	t.Parallel()
 	r := enginetest.Report(t, mixedExample)
 	d := breakpadOf(t, mixedExample, nil)
 	waves := 0
@@ -448,6 +453,7 @@ var contextLine = regexp.MustCompile(`(?m)^  (\w+) += (0x[0-9a-f]+)$`)
 // TestDumpNotesPrintsWhatBreakpadPrints holds the registers of all contexts, and modules,
 // against minidump_dump, of which the text of a dump lies beside it.
 func TestDumpNotesPrintsWhatBreakpadPrints(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(x86Dump)
 	if err != nil {
 		t.Fatal(err)
@@ -504,6 +510,7 @@ func hexValue(s string) (n uint64) {
 
 // TestThreadsThatAreNotWalkedShowTheirRegisters: of 32-bit x86 there is no architecture.
 func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
+	t.Parallel()
 	text, err := enginetest.Write(t, x86Dump, func(a *enginetest.Ask) { a.Stack.Registers = true })
 	if !errors.Is(err, engine.ErrNotWalked) {
 		t.Error(err)
@@ -521,6 +528,7 @@ func TestThreadsThatAreNotWalkedShowTheirRegisters(t *testing.T) {
 // TestASnapshotOfADumpIsAsTheDump: stacks, why it crashed, and what symbol files are found
 // by.
 func TestASnapshotOfADumpIsAsTheDump(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made.dmp")
 	makeDump(t, path, nil)
 	whole, _ := enginetest.Snapshot(t, crashExample+".dmp", engine.SnapshotOptions{}, ofServer)

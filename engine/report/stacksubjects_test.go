@@ -15,6 +15,7 @@ import (
 // TestRecursionsOfEachKind are folded in the text, and JSON has every frame of them, as it
 // says where they are.
 func TestRecursionsOfEachKind(t *testing.T) {
+	t.Parallel()
 	core := subject.Core(t, subject.Build(t, "recursions"))
 	out := enginetest.Text(t, core)
 	for _, want := range []string{"the 2 frames of the cycle odd < even repeat ", "cycle between < twice repeat ", "of the cycle outer < (inner repeated) repeat "} {
@@ -50,6 +51,7 @@ func TestRecursionsOfEachKind(t *testing.T) {
 
 // What is printed of the frame of main in examples/crash is what its source says.
 func TestStackPrintsVariables(t *testing.T) {
+	t.Parallel()
 	out := enginetest.Text(t, crashExample+".core", withLocals)
 	_, frame, _ := strings.Cut(out, "main+0x18a /example/server.c:101:2\n")
 	frame, _, _ = strings.Cut(frame, "  #9")
