@@ -16,7 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-const subject = "cmd/unwindd/testdata/symbolize/subject.cc"
+const subject = "engine/symbolize/testdata/subject.cc"
 
 // A C++ profile of addresses alone: pprof lists the source with what its
 // llvm-symbolizer says.

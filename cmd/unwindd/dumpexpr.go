@@ -16,7 +16,11 @@ func (f *dumpExprFlags) file(path string) error {
 		return err
 	}
 	defer o.Close()
-	expression, err := newExpressionReader(d, o, f.dialect)
+	dialect, err := dialectOf(d, f.dialect, nil)
+	if err != nil {
+		return err
+	}
+	expressions, err := report.NewObjectExpressions(o, d, dialect)
 	if err != nil {
 		return err
 	}
@@ -25,9 +29,9 @@ func (f *dumpExprFlags) file(path string) error {
 	err = object.Guard(func() error {
 		return f.write(func(w *writer) error {
 			if f.format == "json" {
-				return report.WriteExpressionsJSON(w, list, expression.text)
+				return report.WriteExpressionsJSON(w, list, expressions.Text)
 			}
-			return report.WriteExpressions(w, list, expression.text, complain)
+			return report.WriteExpressions(w, list, expressions.Text, complain)
 		})
 	})
 	if err == nil {

@@ -3,177 +3,32 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// callsModule is the SPIR-V module of calls.cl, whose lines its tests know.
-const callsModule = "../../engine/symbol/spirv/testdata/calls.spv"
+const (
+	callsModule   = "../../engine/symbol/spirv/testdata/calls.spv"
+	inlinedModule = "../../engine/symbol/llvmir/testdata/inlined.ll"
+)
 
-// dumpedIR is what `dump spirv --format json` prints.
-type dumpedIR struct {
-	File, Format string
-	Records      []struct {
-		ID, Kind string
-		Offset   uint64
-		Operands []struct {
-			Name  string
-			Value any
-			Text  *string
-		}
-	}
-	Positions []struct {
-		Function    string
-		Instruction int
-		Offset      uint64
-		irPlace
-		InlinedAt []irPlace `json:"inlined_at"`
-	}
-	Variables []struct {
-		Name, Type, Function string
-		Argument, Line       int
-		Ranges               []struct {
-			Function, Kind, Expression, Text string
-			Start, End                       int
-			Values                           []string
-		}
-	}
-	Macros, Sources, Problems []any
-}
-
-type irPlace struct {
-	File         string
-	Line, Column int
-	Scope        string
-	ScopeID      string `json:"scope_id"`
-}
-
-func TestDumpOfSPIRVAsJSON(t *testing.T) {
-	stdout, stderr, status := unwindd(t, "dump", "spirv", "--format", "json", callsModule)
-	if status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
-	var d dumpedIR
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-		t.Fatal(err)
-	}
-	if d.Format != "spirv" || d.File != callsModule || d.Macros == nil || d.Problems == nil || len(d.Sources) != 1 {
-		t.Errorf("file %q, format %q, macros %v, sources %v, problems %v", d.File, d.Format, d.Macros, d.Sources, d.Problems)
-	}
-	kinds := map[string]int{}
-	for _, r := range d.Records {
-		kinds[r.Kind]++
-		if r.Kind == "DebugFunction" && (r.Operands[0].Name != "Name" || r.Operands[0].Text == nil || r.Operands[3].Value == nil) {
-			t.Errorf("record %+v", r)
-		}
-	}
-	if kinds["DebugFunction"] != 4 || kinds["DebugInlinedAt"] != 4 || kinds["DebugSource"] != 1 {
-		t.Errorf("records %v", kinds)
-	}
-	next := map[string]int{}
-	deepest := false
-	for _, p := range d.Positions {
-		if p.Instruction != next[p.Function] || p.InlinedAt == nil {
-			t.Errorf("position %+v, expected instruction %d and a list of calls", p, next[p.Function])
-		}
-		next[p.Function]++
-		if p.Line == 5 && p.Function == "calls" && len(p.InlinedAt) == 2 && p.InlinedAt[0].Line == 12 {
-			deepest = true
-			if p.Scope != "leaf" || p.InlinedAt[0].Scope != "middle" || p.InlinedAt[1].Scope != "calls" || p.InlinedAt[1].Line != 22 ||
-				p.ScopeID == "" || p.InlinedAt[0].ScopeID == "" || p.File != "/example/calls.cl" || p.InlinedAt[0].File != p.File {
-				t.Errorf("position %+v", p)
-			}
-		}
-	}
-	if !deepest {
-		t.Error("no instruction of line 5 was inlined at line 12")
-	}
-	if len(next) != 3 || next["plain"] == 0 || next["calls"] == 0 {
-		t.Errorf("functions %v", next)
-	}
-	found := false
-	for _, v := range d.Variables {
-		if v.Name == "deep" && v.Type == "int" && v.Function == "middle" && v.Line == 12 {
-			r := v.Ranges[0]
-			found = r.Function == "calls" && r.Kind == "address" && strings.HasPrefix(r.Values[0], "%") && r.Text == "DW_OP_constu 0; DW_OP_swap; DW_OP_xderef" && r.Expression != "" && r.End == next["calls"]
-		}
-	}
-	if !found {
-		t.Errorf("variables %+v", d.Variables)
-	}
-}
-
-func TestDumpOfSPIRVAsText(t *testing.T) {
-	stdout, stderr, status := unwindd(t, "dump", "spirv", callsModule)
-	if status != 0 {
-		t.Fatalf("status %d\n%s", status, stderr)
-	}
-	for _, want := range []string{
-		"records\n  0x", "\n\npositions\n  plain\n    +0 ", "leaf /example/calls.cl:5:10 in %", ", inlined into middle /example/calls.cl:12 in %",
-		", inlined into calls /example/calls.cl:22 in %", "\n\nvariables\n", "\n  deep int, in middle, /example/calls.cl:12, inlined at %",
-		" address %", "{ DW_OP_constu 0; DW_OP_swap; DW_OP_xderef }\n", "\n\nsources\n  /example/calls.cl, MD5:",
-	} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
-		}
-	}
-}
-
-func TestSymbolizeOfSPIRV(t *testing.T) {
-	deepest := "leaf\n/example/calls.cl:4:11\nmiddle\n/example/calls.cl:10:0\ncalls\n/example/calls.cl:22:0\n\n"
+// TestFilesOfIR runs each command once: what is printed is for other packages to test.
+func TestFilesOfIR(t *testing.T) {
 	for _, c := range []struct {
-		args           []string
-		stdout, stderr string
+		args []string
+		want string
 	}{
-		{[]string{"calls+66"}, deepest, ""},
-		{[]string{"--no-inlines", "calls+0x42"}, "calls\n/example/calls.cl:4:11\n\n", ""},
-		{[]string{"--output-style", "gnu", "calls+66"}, "leaf\n/example/calls.cl:4\nmiddle\n/example/calls.cl:10\ncalls\n/example/calls.cl:22\n", ""},
-		{[]string{"--functions", "short", "-s", "-p", "calls+66"}, "leaf at calls.cl:4:11\n (inlined by) middle at calls.cl:10:0\n (inlined by) calls at calls.cl:22:0\n\n", ""},
-		{[]string{"calls+0"}, "calls\n??:0:0\n\n", ""},
-		{[]string{"calls+9999"}, "??\n??:0:0\n\n", "unwindd: error: 'calls+9999': function calls has instructions 0 to 165\n"},
-		{[]string{"DATA 1000"}, "??\n0 0\n??:?\n\n", "unwindd: error: '1000': spirv files have positions of code only\n"},
+		{[]string{"dump", "spirv", callsModule}, "\n\nsources\n  /example/calls.cl, MD5:"},
+		{[]string{"dump", "spirv", "--format", "json", callsModule}, `"format":"spirv"`},
+		{[]string{"dump", "llvmir", inlinedModule}, "\n\nsources\n  /src/ir_a.c, MD5:2c4510559eae58b103ced671ce3f308f\n"},
+		{[]string{"symbolize", "--obj", callsModule, "--output-style", "gnu", "calls+66"}, "middle\n/example/calls.cl:10\n"},
+		{[]string{"symbolize", "--obj", inlinedModule, "--functions", "short", "-s", "-p", "f%13"}, "inl at ir_a.c:2:60\n (inlined by) f at ir_a.c:3:80\n"},
 	} {
-		stdout, stderr, status := unwindd(t, append([]string{"symbolize", "--obj", callsModule}, c.args...)...)
-		if status != 0 || stdout != c.stdout || stderr != c.stderr {
-			t.Errorf("%v: status %d, prints\n%s%s, expected\n%s%s", c.args, status, stdout, stderr, c.stdout, c.stderr)
+		if stdout, stderr, status := unwindd(t, c.args...); status != exitDone || stderr != "" || !strings.Contains(stdout, c.want) {
+			t.Errorf("%v: status %d, %s\n%s", c.args, status, stderr, stdout)
 		}
-	}
-	// By the file's name in a question, and by an offset and an ID of the dump.
-	stdout, _, _ := unwindd(t, "dump", "spirv", "--format", "json", callsModule)
-	var d dumpedIR
-	if err := json.Unmarshal([]byte(stdout), &d); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range d.Positions {
-		if p.Function == "calls" && p.Instruction == 66 {
-			number, _ := json.Marshal(p.Offset)
-			cmd := command("symbolize")
-			cmd.Stdin = strings.NewReader(callsModule + " " + string(number) + "\n")
-			if out, err := cmd.Output(); err != nil || string(out) != deepest {
-				t.Errorf("word %d: %s, %v", p.Offset, out, err)
-			}
-		}
-	}
-	stdout, _, status := unwindd(t, "symbolize", "--obj", callsModule, "--output-style", "json", "calls+66", "nobody")
-	var list []struct {
-		SymName string
-		Symbol  []struct {
-			FunctionName, FileName string
-			Line                   int
-		}
-		Error *struct{ Message string }
-	}
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || status != 0 || len(list) != 2 {
-		t.Fatalf("%s: %v", stdout, err)
-	}
-	if l := list[0]; l.SymName != "calls+66" || len(l.Symbol) != 3 || l.Symbol[1].FunctionName != "middle" || l.Symbol[1].Line != 10 {
-		t.Errorf("%+v", l)
-	}
-	if list[1].Error == nil || !strings.Contains(list[1].Error.Message, "FUNCTION+INSTRUCTION") {
-		t.Errorf("%+v", list[1])
 	}
 }
 
@@ -205,6 +60,7 @@ func TestFilesThatAreNoIR(t *testing.T) {
 		{[]string{"dump", "spirv", other}, 1, "other.spv: neither SPIR-V nor LLVM IR"},
 		{[]string{"dump", "spirv", cut}, 1, "cut.spv: header of 8 bytes, expected 20"},
 		{[]string{"dump", "llvmir", callsModule}, 1, "calls.spv: a spirv file, expected llvmir"},
+		{[]string{"dump", "spirv", inlinedModule}, 1, "inlined.ll: a llvmir file, expected spirv"},
 		{[]string{"dump", "spirv"}, 2, ""},
 		{[]string{"dump", "spirv", "--format", "html", callsModule}, 2, "--format html"},
 		{[]string{"dump", "spirv", filepath.Join(dir, "none.spv")}, 1, "no such file"},

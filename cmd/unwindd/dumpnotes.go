@@ -43,41 +43,13 @@ func (g *globals) dumpNotes(path string) error {
 		defer d.Close()
 		return g.dumpMinidump(d)
 	}
-	n := &report.Notes{
-		File: path, Decode: decodeNote,
-		Problem: complain,
-	}
-	o, err := openObject(path)
-	if errors.Is(err, object.ErrNotELF) {
-		m, mapErr := object.Map(path)
-		if mapErr != nil {
-			return err
-		}
-		defer m.Close()
-		nested, ok := object.NestedIn(path, m.Data(), bundledFormats{})
-		if ok && !object.IsBundle(m.Data()) {
-			n.Form = "container"
-			if object.IsArchive(m.Data()) {
-				n.Form = "archive"
-			}
-			ok = false // a file without code objects inside is none
-			for _, nestedErr := range nested {
-				if nestedErr != nil && n.Form == "container" {
-					return nestedErr
-				}
-				ok = true
-				break
-			}
-		}
-		if !ok {
-			return err
-		}
-		n.Nested = nested
-	} else if err != nil {
+	n, err := report.OpenNotes(path, bundledFormats{})
+	if err != nil {
 		return err
-	} else {
-		defer o.Close()
-		n.Object, n.Nested = o, o.Nested(bundledFormats{})
+	}
+	defer n.Close()
+	n.Decode, n.Problem = decodeNote, complain
+	if n.Object != nil {
 		if err := g.describeNotes(n); err != nil {
 			return err
 		}
@@ -138,10 +110,7 @@ func (g *globals) describeNotes(n *report.Notes) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", n.File, err)
 	}
-	n.Arch = d.Name
-	if p, ok := d.ObjectProcessor(n.Object.Flags()); ok {
-		n.Processor = p.Name
-	}
+	n.Describe(d)
 	return nil
 }
 

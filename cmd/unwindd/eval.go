@@ -12,7 +12,6 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
-	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 )
 
@@ -145,16 +144,18 @@ func (f *evalFlags) evaluate(ctx context.Context, e *engine.Engine) (*job.Evalua
 		return nil, err
 	}
 	if f.unit != "" {
-		unit, err := parseUnit(f.unit)
+		unit, err := job.ParseUnit(f.unit)
 		if err != nil {
-			return nil, usageError{err}
-		}
-		f.reads(unit.path)
-		if err := errors.Join(f.notOverInput(f.output), unit.open(x.Arch(), f.job.Processor, e)); err != nil {
 			return nil, err
 		}
-		defer unit.module.Object.Close()
-		x.Surround, x.Loaded = unit.surround, []*target.Module{unit.module}
+		f.reads(unit.Path)
+		if err := f.notOverInput(f.output); err != nil {
+			return nil, err
+		}
+		if err := x.InUnit(unit, bundledFormats{}); err != nil {
+			return nil, err
+		}
+		defer unit.Close()
 	}
 	var t *engine.Target
 	if f.snapshot != "" {

@@ -18,7 +18,8 @@ const module = "github.com/unwindd/unwindd/"
 // packages of lower floors, and, of its own floor, only the folder above it.
 var floors = []string{
 	"cmd",
-	"internal/bundled", // the architectures that executables have compiled in
+	"internal/bundled",    // the architectures that executables have compiled in
+	"internal/enginetest", // what tests of whole stacks need
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them
@@ -99,7 +100,7 @@ var only = map[string][]string{
 	"engine/value":          {"engine/symbol/dwarf", "locexpr"},
 	"plugins":               {"sdk", "cfi", "locexpr", "plugins"},
 	"engine/otlpexport":     {"internal/escape"},
-	"engine/plugin/confine": {"sdk", "internal/version"},
+	"engine/plugin/confine": {"sdk", "internal/version", "internal/oracle"},
 	"plugins/visa/stream":   {},
 	"plugins/amdgpu/isa":    {},
 	"plugins/amdgpu/rocm":   {"sdk", "locexpr"},

@@ -18,9 +18,10 @@ import (
 // waiting starts a program of four threads that wait in C.
 func waiting(t *testing.T) (pid string) {
 	t.Helper()
-	oracle.Tools(t, "gcc")
-	program := filepath.Join(t.TempDir(), "waiting")
-	oracle.Run(t, "gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-o", program, "../../engine/target/process/testdata/victim.c")
+	source := oracle.Checkout(t, "engine/target/process/testdata/victim.c")
+	program := filepath.Join(oracle.Build{Sources: []string{source}, Commands: [][]string{
+		{"gcc", "-g", "-O1", "-fno-optimize-sibling-calls", "-pthread", "-o", "waiting", source},
+	}}.Make(t), "waiting")
 	cmd := exec.Command(program, "threads", "3")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -66,26 +67,6 @@ func TestStackOfALivingProcess(t *testing.T) {
 	page, _, status := unwindd(t, "stack", "--format", "html", pid)
 	if !strings.Contains(page, "waiting threads 3") || status != 0 {
 		t.Errorf("the page does not say the command line, status %d", status)
-	}
-}
-
-func TestSnapshotOfALivingProcess(t *testing.T) {
-	pid := waiting(t)
-	path := filepath.Join(t.TempDir(), "x.snapshot")
-	if _, stderr, status := unwindd(t, "snapshot", pid, "-o", path); status != 0 {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	of := func(name string) string {
-		out, stderr, status := unwindd(t, "stack", "--no-fold", name)
-		if status != 0 {
-			t.Fatalf("status %d: %s", status, stderr)
-		}
-		_, out, _ = strings.Cut(out, "\nthread ")
-		out, _, _ = strings.Cut(out, "\nmodules")
-		return out
-	}
-	if live, kept := of(pid), of(path); live != kept {
-		t.Errorf("the stacks of the process:\n%s\nthose of its snapshot:\n%s", live, kept)
 	}
 }
 

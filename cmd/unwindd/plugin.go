@@ -246,7 +246,7 @@ func (p descriptionPrinter) general(origin string) {
 
 // rules prints by what frames are left.
 func (p descriptionPrinter) rules() {
-	frames := report.CallFrames{Space: spaceNames(p.Description), Register: func(n uint64) string {
+	frames := report.CallFrames{Space: report.SpaceNames(p.Description), Register: func(n uint64) string {
 		return p.name(uint32(n)) //nolint:gosec // a valid row has numbers of registers
 	}}
 	p.line("PC, SP, FP", "%s, %s, %s", p.name(p.PC), p.name(p.SP), p.name(p.FP))

@@ -60,14 +60,6 @@ func validateStack(t *testing.T, args []string, out *bytes.Buffer) {
 	}
 }
 
-// TestVersionIsFirst of what a reader meets.
-func TestVersionIsFirst(t *testing.T) {
-	out, stderr, status := unwindd(t, "stack", "--format", "json", serverCore)
-	if status != exitDone || !strings.HasPrefix(out, "{\n \"version\": 1,\n ") {
-		t.Errorf("status %d: %s%.80s", status, stderr, out)
-	}
-}
-
 // TestPageIsOfOneTarget: two pages behind one another would be none.
 func TestPageIsOfOneTarget(t *testing.T) {
 	for _, targets := range [][]string{{serverCore, serverCore}, {crashDir}} {

@@ -14,42 +14,6 @@ import (
 	"time"
 )
 
-// Thousands of questions, some of them wrong, on one core and on several.
-func TestAnswersDoNotDependOnCores(t *testing.T) {
-	dir := symbolizeSubjects(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addresses := addressesOfText(t, filepath.Join(dir, "gcc"), 1)
-	var questions strings.Builder
-	for i := range 6000 {
-		switch {
-		case i%97 == 0:
-			fmt.Fprintf(&questions, "missing%d 0x1\n", i%5)
-		case i%101 == 0:
-			fmt.Fprintf(&questions, "gcc 0x\n")
-		case i%3 == 0:
-			fmt.Fprintf(&questions, "plain %#x\n", addresses[i*7%len(addresses)])
-		default:
-			fmt.Fprintf(&questions, "gcc %#x\n", addresses[i*7%len(addresses)])
-		}
-	}
-	for _, style := range []string{"llvm", "gnu", "json"} {
-		want := toolRun{}
-		for _, cores := range []string{"1", "2", "7"} {
-			t.Setenv("GOMAXPROCS", cores)
-			got := runTool(t, dir, self, questions.String(), "symbolize", "--output-style", style)
-			if cores == "1" {
-				want = got
-			}
-			if got != want || strings.Count(got.Stderr, "\n") < 60 && style != "json" || !strings.Contains(got.Stdout, "subject.cc") {
-				t.Errorf("%s: on %s cores %d bytes and %d of errors, on one %d and %d", style, cores, len(got.Stdout), len(got.Stderr), len(want.Stdout), len(want.Stderr))
-			}
-		}
-	}
-}
-
 // startAsked starts a command that answers what is written to stdin. What it says is in
 // cmd.Stderr. It is killed after a minute.
 func startAsked(t *testing.T, args ...string) (cmd *exec.Cmd, stdin io.WriteCloser, out *bufio.Reader) {
@@ -75,8 +39,7 @@ func startAsked(t *testing.T, args ...string) (cmd *exec.Cmd, stdin io.WriteClos
 // Each answer comes before the next question is there, though the questions
 // before came together.
 func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
-	dir := symbolizeSubjects(t)
-	cmd, stdin, out := startAsked(t, "symbolize", "--obj", filepath.Join(dir, "gcc"))
+	cmd, stdin, out := startAsked(t, "symbolize", "--obj", filepath.Join(crashDir, "server"))
 	for _, questions := range []string{"0x1\n", "0x1\n0x2\n0x3", "\n", "0x4\n"} {
 		if _, err := io.WriteString(stdin, questions); err != nil {
 			t.Fatal(err)
@@ -98,7 +61,7 @@ func TestAnswersComeBeforeTheNextQuestion(t *testing.T) {
 
 // A file that is cut between two questions has no names any more, which is said.
 func TestFilesCutBetweenQuestionsAreErrors(t *testing.T) {
-	data, err := os.ReadFile("../../examples/crash/server")
+	data, err := os.ReadFile(filepath.Join(crashDir, "server"))
 	if err != nil {
 		t.Fatal(err)
 	}

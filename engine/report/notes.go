@@ -5,6 +5,7 @@ package report
 import (
 	"debug/elf"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/sdk"
 )
 
 // Notes is what `dump notes` writes: the notes of a file, and the code objects
@@ -34,7 +36,63 @@ type Notes struct {
 	// Problem is called with what could not be read.
 	Problem func(error)
 	Color   bool
+
+	close func() error
 }
+
+// OpenNotes opens a file: FILE, or FILE#NAME for a code object inside it. The formats are as
+// of object.OpenNested.
+func OpenNotes(path string, formats object.Formats) (*Notes, error) {
+	o, err := object.OpenNested(path, formats)
+	if err == nil {
+		return &Notes{File: path, Object: o, Nested: o.Nested(formats), close: o.Close}, nil
+	}
+	if !errors.Is(err, object.ErrNotELF) {
+		return nil, err
+	}
+	m, mapErr := object.Map(path)
+	if mapErr != nil {
+		return nil, err
+	}
+	n := &Notes{File: path, close: m.Close}
+	if nested, ok := object.NestedIn(path, m.Data(), formats); ok {
+		n.Nested = nested
+		if err = n.findForm(m.Data(), err); err == nil {
+			return n, nil
+		}
+	}
+	return nil, errors.Join(err, m.Close())
+}
+
+// findForm finds the form of a file that is no ELF file. The error is that it has no code
+// objects inside, which notELF says too, or that a container cannot be read.
+func (n *Notes) findForm(data []byte, notELF error) error {
+	if object.IsBundle(data) {
+		return nil
+	}
+	n.Form = "container"
+	if object.IsArchive(data) {
+		n.Form = "archive"
+	}
+	for _, err := range n.Nested {
+		if n.Form == "container" {
+			return err
+		}
+		return nil
+	}
+	return notELF
+}
+
+// Describe adds what the description of the object's architecture says of it.
+func (n *Notes) Describe(d *sdk.Description) {
+	n.Arch = d.Name
+	if p, ok := d.ObjectProcessor(n.Object.Flags()); ok {
+		n.Processor = p.Name
+	}
+}
+
+// Close closes the file.
+func (n *Notes) Close() error { return n.close() }
 
 // A Tree is a map of a note's contents, in the order of the note. Its values are
 // strings, numbers, bools, nil, lists ([]any) and Trees.

@@ -39,7 +39,11 @@ const (
 // recordedEngine is an engine that walks in this process.
 func recordedEngine(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
-	o.Plugins = plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Plugins = plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}, Self: self}
 	e, err := engine.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,39 @@ func TestAnswersComeInTheOrderOfTheQuestions(t *testing.T) {
 		}
 		if got := ask(strings.Join(asked, "\n") + "\n"); got != want.String() {
 			t.Errorf("style %d: %d bytes of answers are not those of each question alone, %d bytes", style, len(got), want.Len())
+		}
+	}
+}
+
+// Thousands of questions, some of them wrong, on one core and on several.
+func TestAnswersDoNotDependOnCores(t *testing.T) {
+	t.Chdir(subjects(t))
+	addresses := addressesOfText(t, "gcc", 1)
+	var questions strings.Builder
+	for i := range 6000 {
+		switch {
+		case i%97 == 0:
+			fmt.Fprintf(&questions, "missing%d 0x1\n", i%5)
+		case i%101 == 0:
+			fmt.Fprintf(&questions, "gcc 0x\n")
+		case i%3 == 0:
+			fmt.Fprintf(&questions, "plain %#x\n", addresses[i*7%len(addresses)])
+		default:
+			fmt.Fprintf(&questions, "gcc %#x\n", addresses[i*7%len(addresses)])
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, style := range []string{"--output-style=LLVM", "--output-style=gnu", "--output-style=JSON"} {
+		want := answers{}
+		for _, cores := range []int{1, 2, 7} {
+			runtime.GOMAXPROCS(cores)
+			got := Options{}.ask(t, Session{}, []string{style}, nil, questions.String())
+			if cores == 1 {
+				want = got
+			}
+			if got != want || strings.Count(got.Stderr, "\n") < 60 && !strings.HasSuffix(style, "JSON") || !strings.Contains(got.Stdout, "subject.cc") {
+				t.Errorf("%s: on %d cores %d bytes and %d of errors, on one %d and %d", style, cores, len(got.Stdout), len(got.Stderr), len(want.Stdout), len(want.Stderr))
+			}
 		}
 	}
 }

@@ -7,19 +7,21 @@ import (
 	"image/png"
 )
 
-// Brightness is the mean brightness of what the window shows, from 0 to 1.
-func (b *Browser) Brightness() float64 {
+// Brightness is the mean brightness of what is shown, 0 to 1, and how many colours it has.
+func (b *Browser) Brightness() (mean float64, colours int) {
 	b.t.Helper()
 	picture, err := png.Decode(bytes.NewReader(b.Screenshot()))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	size, sum := picture.Bounds(), 0.0
+	seen := map[[3]uint32]bool{}
+	size := picture.Bounds()
 	for y := size.Min.Y; y < size.Max.Y; y++ {
 		for x := size.Min.X; x < size.Max.X; x++ {
-			red, green, blue, _ := picture.At(x, y).RGBA()
-			sum += float64(red+green+blue) / 3 / 0xffff
+			r, g, b, _ := picture.At(x, y).RGBA()
+			seen[[3]uint32{r, g, b}] = true
+			mean += float64(r+g+b) / 3 / 0xffff
 		}
 	}
-	return sum / float64(size.Dx()*size.Dy())
+	return mean / float64(size.Dx()*size.Dy()), len(seen)
 }

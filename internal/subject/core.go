@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +57,7 @@ func Crash(t testing.TB, exe string, args ...string) (core, printed string) {
 	return cores[0], string(out)
 }
 
-// LiveCore starts a program, waits until all of its threads do, and takes its core with
+// LiveCore starts a program, waits until all of its threads have waited, and takes its core with
 // gdb's gcore.
 func LiveCore(t testing.TB, exe string, args ...string) string {
 	t.Helper()
@@ -70,7 +69,7 @@ func LiveCore(t testing.TB, exe string, args ...string) string {
 }
 
 // Start starts a program that says that it is ready, and returns the ID of its process when
-// all of its threads wait. It is killed when the test ends.
+// all of its threads have waited. It is killed when the test ends.
 func Start(t testing.TB, exe string, args ...string) (pid string) {
 	t.Helper()
 	cmd := limited(exe, args)
@@ -90,26 +89,32 @@ func Start(t testing.TB, exe string, args ...string) (pid string) {
 		t.Fatalf("%s said %q, %v", exe, line, err)
 	}
 	pid = fmt.Sprint(cmd.Process.Pid)
-	for end := time.Now().Add(time.Minute); !threadsWait(t, pid); time.Sleep(5 * time.Millisecond) {
+	waited := map[string]bool{}
+	for end := time.Now().Add(time.Minute); !threadsWaited(t, pid, waited); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("a thread of %s %v does not wait", exe, args)
+			t.Fatalf("a thread of %s %v never waits", exe, args)
 		}
 	}
 	return pid
 }
 
-// threadsWait reports whether every thread of a process waits.
-func threadsWait(t testing.TB, pid string) bool {
+// threadsWaited reports whether every thread of a process waits now, or did when it was
+// looked at before: on a busy machine those that wake now and then are never seen to wait
+// at once.
+func threadsWaited(t testing.TB, pid string, waited map[string]bool) bool {
 	t.Helper()
 	stats, err := filepath.Glob(filepath.Join("/proc", pid, "task", "*", "stat"))
 	if err != nil || len(stats) == 0 {
 		t.Fatalf("process %s has no threads: %v", pid, err)
 	}
-	return !slices.ContainsFunc(stats, func(path string) bool {
+	all := true
+	for _, path := range stats {
 		stat, _ := os.ReadFile(path)
 		_, fields, _ := strings.Cut(string(stat), ") ") // behind the name
-		return !strings.HasPrefix(fields, "S")
-	})
+		waited[path] = waited[path] || strings.HasPrefix(fields, "S")
+		all = all && waited[path]
+	}
+	return all
 }
 
 // GDBPCs asks gdb for the PCs of every thread of a core, by thread.

@@ -3,7 +3,10 @@
 package subject
 
 import (
+	"cmp"
+	"debug/elf"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,4 +125,33 @@ func BuildHIP(t testing.TB, flags ...string) string {
 	args := append([]string{"-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx1100", "-nogpuinc", "-nogpulib", "-no-hip-rt", "-g", "-O2", "-o", "program"}, flags...)
 	oracle.With{Dir: dir}.Run(t, "clang-22", append(args, shapes(t))...)
 	return filepath.Join(dir, "program")
+}
+
+// DeviceFunctions are the functions in the symbol table of a file, by address, and
+// which of them are kernels: those have a descriptor, NAME.kd.
+func DeviceFunctions(t testing.TB, path string) (list []elf.Symbol, kernels map[string]bool) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels = map[string]bool{}
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Size > 0 {
+			list = append(list, s)
+		}
+		if name, ok := strings.CutSuffix(s.Name, ".kd"); ok {
+			kernels[name] = true
+		}
+	}
+	slices.SortFunc(list, func(a, b elf.Symbol) int { return cmp.Compare(a.Value, b.Value) })
+	if len(list) < 3 || len(kernels) == 0 {
+		t.Fatalf("%s has %d functions, %d kernels", path, len(list), len(kernels))
+	}
+	return list, kernels
 }

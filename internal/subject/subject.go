@@ -4,6 +4,7 @@
 package subject
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,4 +103,25 @@ func BuildGoroutines(t testing.TB, name, toolchain string, flags ...string) stri
 	command = append(command, filepath.Join(source, "main.go"))
 	dir := oracle.Build{Sources: []string{source}, Env: env, Commands: [][]string{command}}.Make(t)
 	return filepath.Join(dir, name)
+}
+
+// Address is the address of a function or variable of a program by its symbol table.
+func Address(t testing.TB, path, name string) uint64 {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range symbols {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	t.Fatalf("%s has no %s", path, name)
+	return 0
 }

@@ -21,12 +21,8 @@ import (
 
 // An Expression is one that is to be evaluated, of an architecture that is there.
 type Expression struct {
-	// Loaded are modules of a state that is no target's. They are the caller's.
-	Loaded []*target.Module
-	// Surround, where it is not nil, adds to what is around the expression.
-	Surround func(*engine.Target, *engine.Surroundings) error
-
 	job    *Evaluate
+	unit   *Unit // that the expression refers to; nil: none
 	engine *engine.Engine
 	d      *sdk.Description
 	names  sdk.Names
@@ -48,9 +44,6 @@ func (e *Evaluate) Expression(in *engine.Engine) (*Expression, error) {
 	x.stack, err = e.stack(x.d)
 	return x, err
 }
-
-// Arch is the name of the architecture.
-func (x *Expression) Arch() string { return x.d.Name }
 
 // TextOptions say how expressions of an architecture are written.
 func TextOptions(d *sdk.Description, dialect *locexpr.Dialect, names sdk.Names) locexpr.TextOptions {
@@ -103,8 +96,8 @@ func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated
 	if err != nil {
 		return nil, err
 	}
-	if x.Surround != nil {
-		if err := x.Surround(t, &around); err != nil {
+	if x.unit != nil {
+		if err := x.unit.surround(t, &around); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +133,10 @@ func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
 
 // synthetic is the state that the job gives.
 func (x *Expression) synthetic() (*engine.Synthetic, error) {
-	state := &engine.Synthetic{Arch: x.d.Name, Processor: x.job.Processor, Lanes: x.lanes, Loaded: x.Loaded}
+	state := &engine.Synthetic{Arch: x.d.Name, Processor: x.job.Processor, Lanes: x.lanes}
+	if x.unit != nil {
+		state.Loaded = []*target.Module{x.unit.module}
+	}
 	for _, text := range x.job.Registers {
 		number, contents, err := x.registerContents(text)
 		if err != nil {

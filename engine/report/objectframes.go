@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/locexpr"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// NewCallFrames returns the call frame information of a code object at a path. The
+// description is of its architecture; nil: no architecture has claimed it. The dialect is
+// as in NewObjectExpressions.
+func NewCallFrames(path string, o *object.Object, d *sdk.Description, dialect *locexpr.Dialect) (*CallFrames, error) {
+	expressions, err := NewObjectExpressions(o, d, dialect)
+	if err != nil {
+		return nil, err
+	}
+	c := &CallFrames{
+		File: path, Entries: engine.CallFrameEntries(o), SFrame: engine.SFrameEntries(o), Unwind: engine.UnwindEntries(o),
+		Expression: expressions.Text, Forbidden: expressions.forbidden,
+		Register: registerNames(o, d), Space: SpaceNames(d),
+	}
+	if d != nil {
+		c.HasSpace = func(space locexpr.AddressSpace) bool { _, ok := d.Space(space); return ok }
+	}
+	return c, nil
+}
+
+// objectNames are the names that threads of an object know.
+func objectNames(o *object.Object, d *sdk.Description) sdk.Names {
+	lanes := uint32(0)
+	if p, ok := d.ObjectProcessor(o.Flags()); ok {
+		lanes = p.Lanes[0]
+	}
+	return d.Names(lanes)
+}
+
+// registerNames returns the function that names the columns of an object's rows.
+// A register without a name goes by its number, which is rN on a machine that is
+// not known.
+func registerNames(o *object.Object, d *sdk.Description) func(uint64) string {
+	if d == nil {
+		return func(n uint64) string { return fmt.Sprintf("r%d", n) }
+	}
+	names, known := objectNames(o, d), map[uint64]string{}
+	return func(n uint64) string {
+		name, ok := known[n]
+		if ok {
+			return name
+		}
+		if name, ok = names.RegisterName(n); !ok {
+			return fmt.Sprint(n)
+		}
+		known[n] = name
+		return name
+	}
+}
+
+// SpaceNames returns the function that names address spaces. Those without a name go by
+// their number.
+func SpaceNames(d *sdk.Description) func(locexpr.AddressSpace) string {
+	return func(space locexpr.AddressSpace) string {
+		if d != nil {
+			if info, ok := d.Space(space); ok {
+				return info.Name
+			}
+		}
+		return fmt.Sprint(uint64(space))
+	}
+}
+
+// ObjectExpressions reads the expressions of a code object.
+type ObjectExpressions struct {
+	options  locexpr.TextOptions
+	dialects []*locexpr.Dialect
+}
+
+// NewObjectExpressions returns a reader of an object's expressions in a dialect. Where that
+// is nil it tries the architecture's dialects one after the other for each expression, since
+// a file does not say which it is in.
+func NewObjectExpressions(o *object.Object, d *sdk.Description, dialect *locexpr.Dialect) (*ObjectExpressions, error) {
+	r := &ObjectExpressions{
+		options:  locexpr.TextOptions{AddressSize: o.AddressSize(), Order: locexpr.LittleEndian},
+		dialects: []*locexpr.Dialect{locexpr.DWARF5},
+	}
+	if o.ByteOrder() == binary.BigEndian {
+		r.options.Order = locexpr.BigEndian
+	}
+	if d != nil {
+		r.options.Names = objectNames(o, d)
+	}
+	switch {
+	case dialect != nil:
+		r.dialects = []*locexpr.Dialect{dialect}
+	case d != nil && len(d.Dialects) > 0:
+		r.dialects = r.dialects[:0]
+		for i := range d.Dialects {
+			table, err := d.Dialects[i].Table()
+			if err != nil {
+				return nil, err
+			}
+			r.dialects = append(r.dialects, table)
+		}
+	}
+	return r, nil
+}
+
+// Text is an expression as text.
+func (r *ObjectExpressions) Text(expr []byte) string {
+	return locexpr.FormatText(expr, r.optionsOf(expr))
+}
+
+// forbidden is the error of an operation that call frame information must not use.
+func (r *ObjectExpressions) forbidden(expr []byte) error {
+	o := r.optionsOf(expr)
+	return locexpr.CheckCFI(expr, o.Dialect, o.AddressSize, o.Order)
+}
+
+// optionsOf has the first dialect that an expression can be of.
+func (r *ObjectExpressions) optionsOf(expr []byte) locexpr.TextOptions {
+	options := r.options
+	options.Dialect = r.dialects[0]
+	for _, dialect := range r.dialects {
+		if decodes(expr, dialect, options) {
+			options.Dialect = dialect
+			break
+		}
+	}
+	return options
+}
+
+// decodes reports whether an expression can be read in a dialect.
+func decodes(expr []byte, dialect *locexpr.Dialect, o locexpr.TextOptions) bool {
+	for _, err := range locexpr.Decode(expr, dialect, o.AddressSize, o.Order) {
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
