@@ -94,7 +94,7 @@ func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
 	if afterCall {
 		start.apply(&effect{kind: effectCall}, true)
 	}
-	v, sure, reason := f.nearestReturn(&arrival{At: at - from, From: codeflow.None, State: start})
+	v, sure, reason := f.nearestReturn(&arrival{Address: at - from, Source: codeflow.None, State: start})
 	if reason == "" && (afterCall || !sure) {
 		v.forgetWritten(f, at-from, !afterCall)
 	}
@@ -159,8 +159,8 @@ func (f *flow) nearestReturn(start *arrival) (v view, sure bool, reason string) 
 		return v, false, problem
 	}
 	sure = n.found
-	for !n.found && len(f.Held()) > 0 {
-		for _, a := range f.Release(0) {
+	for !n.found && len(f.Deferred()) > 0 {
+		for _, a := range f.TakeDeferred(0) {
 			if t := f.try(&a, 0); t.IsContradicted || t.IsCut {
 				continue
 			}
@@ -182,7 +182,7 @@ func (n *nearest) region(a *arrival) (problem string) {
 	}
 	for ; n.seen < len(n.Found()); n.seen++ {
 		p := n.Found()[n.seen]
-		e := n.effect(p.At)
+		e := n.effect(p.Address)
 		if e.kind != effectReturn || e.dst != gprX30 {
 			continue
 		}

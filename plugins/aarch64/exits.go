@@ -51,7 +51,7 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 	x := &exits{code: r.Code[skipped:], start: r.Start + skipped, bounded: r.Bounded}
 	steps := 64 + 2*len(r.Code) // a state changes few times
 	x.Flow = codeflow.ByInstruction(x, &steps)
-	if x.Follow(&codeflow.Arrival[farState]{At: (r.PC - x.start) / instructionSize}) != nil {
+	if x.Follow(&codeflow.Arrival[farState]{Address: (r.PC - x.start) / instructionSize}) != nil {
 		x.found.Open = true
 	}
 	slices.Sort(x.found.Jumps)
@@ -61,7 +61,7 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 }
 
 // Copy copies a state.
-func (x *exits) Copy(to, from *farState) { *to = *from }
+func (x *exits) Copy(dst, src *farState) { *dst = *src }
 
 // Join keeps what holds in both states.
 func (x *exits) Join(p *codeflow.Point[farState], s *farState, isFirst bool) (hasChanged bool) {
@@ -79,7 +79,7 @@ func (x *exits) Join(p *codeflow.Point[farState], s *farState, isFirst bool) (ha
 
 // Step notes how an instruction leaves the code. Nothing is followed any more once it may
 // go anywhere.
-func (x *exits) Step(at uint64, s *farState) (next uint64, goesOn bool) {
+func (x *exits) Step(at uint64, s *farState) (next uint64, continues bool) {
 	next = at + 1
 	if x.found.Open || !isInstruction(x.code, at) {
 		x.found.Open = true

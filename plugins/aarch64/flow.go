@@ -108,7 +108,7 @@ func (f *flow) target(at uint64, e *effect) (target uint64, ok bool) {
 func (f *flow) run() error {
 	entry := entryState()
 	entry.links = linksOf(f.code)
-	if err := f.Follow(&arrival{From: codeflow.None, State: entry}); err != nil {
+	if err := f.Follow(&arrival{Source: codeflow.None, State: entry}); err != nil {
 		return err
 	}
 	if err := f.Resume(f); err != nil {
@@ -124,28 +124,28 @@ func (f *flow) run() error {
 	return f.followLandingPads()
 }
 
-// maxBeyond is how many calls in a row are taken to return to find evidence.
-const maxBeyond = 64
+// maxCalls is how many calls in a row are taken to return to find evidence.
+const maxCalls = 64
 
 // try follows an arrival, and what lies behind so many calls, without believing in it. A
 // trial that would use up the steps of the flow is cut; when half of them are gone, no
 // calls are taken to return any more.
-func (f *flow) try(a *arrival, beyond int) codeflow.Trial {
+func (f *flow) try(a *arrival, calls int) codeflow.Trial {
 	if f.steps < f.allSteps/2 {
-		beyond = 0
+		calls = 0
 	}
-	return f.TryWithin(a, beyond, min(f.allSteps/8, f.steps-f.allSteps/4))
+	return f.Try(a, calls, min(f.allSteps/8, f.steps-f.allSteps/4))
 }
 
-// Judge says whether a call returns to an arrival. Evidence comes first: that behind no
+// Decide says whether a call returns to an arrival. Evidence comes first: that behind no
 // other call, then that behind some. What has none is believed if all calls of the function
 // have one frame: whatever reaches it, be it the call or the unwinder, has that too.
-func (f *flow) Judge(a *arrival, isLast bool) codeflow.Verdict {
-	beyond := 0
+func (f *flow) Decide(a *arrival, isLast bool) codeflow.Decision {
+	calls := 0
 	if isLast {
-		beyond = maxBeyond
+		calls = maxCalls
 	}
-	switch t := f.try(a, beyond); {
+	switch t := f.try(a, calls); {
 	case t.IsContradicted:
 		return codeflow.Refuted
 	case t.IsConfirmed:
@@ -153,17 +153,17 @@ func (f *flow) Judge(a *arrival, isLast bool) codeflow.Verdict {
 	case isLast && f.isFinal && !t.IsCut:
 		return f.judgeByCalls(a)
 	}
-	return codeflow.Open
+	return codeflow.Undecided
 }
 
 // Rank has all ways judged together.
 func (f *flow) Rank(*arrival) int { return 0 }
 
 // Copy copies a state: its slots are never changed.
-func (f *flow) Copy(to, from *state) { *to = *from }
+func (f *flow) Copy(dst, src *state) { *dst = *src }
 
 // Step executes an instruction.
-func (f *flow) Step(at uint64, st *state) (next uint64, goesOn bool) {
+func (f *flow) Step(at uint64, st *state) (next uint64, continues bool) {
 	e := f.effect(at)
 	next = at + 1
 	switch e.kind {
@@ -206,8 +206,8 @@ func (f *flow) calls(next, at uint64, st *state) {
 	if t != nil {
 		t.Note = true
 	}
-	if f.isInside(next) && (t == nil || f.At(next) == nil) {
-		f.Hold(next, at, st)
+	if f.isInside(next) && (t == nil || f.Point(next) == nil) {
+		f.Defer(next, at, st)
 	}
 }
 
@@ -293,7 +293,7 @@ func (f *flow) Join(p *point, st *state, isFirst bool) (hasChanged bool) {
 		}
 		if f.IsKnown(p) {
 			t.IsConfirmed = true
-			t.IsContradicted = t.IsContradicted || !isSameFrame(old, st) && !f.returnsRight(p.At, st)
+			t.IsContradicted = t.IsContradicted || !isSameFrame(old, st) && !f.returnsRight(p.Address, st)
 			return false
 		}
 	}
@@ -328,11 +328,11 @@ func (f *flow) returnsRight(at uint64, st *state) bool {
 		f.seen = make([]uint32, len(f.effects))
 	}
 	f.walks++
-	f.waiting = append(f.waiting[:0], arrival{At: at, State: *st})
+	f.waiting = append(f.waiting[:0], arrival{Address: at, State: *st})
 	for len(f.waiting) > 0 {
 		a := f.waiting[len(f.waiting)-1]
 		f.waiting = f.waiting[:len(f.waiting)-1]
-		if !f.runsRight(a.At, &a.State) {
+		if !f.runsRight(a.Address, &a.State) {
 			return false
 		}
 	}
@@ -342,7 +342,7 @@ func (f *flow) returnsRight(at uint64, st *state) bool {
 // runsRight executes known code up to where it ends. It is false at a return without the
 // caller's registers.
 func (f *flow) runsRight(at uint64, st *state) bool {
-	for ; f.isInside(at) && f.At(at) != nil && f.seen[at] != f.walks; at++ {
+	for ; f.isInside(at) && f.Point(at) != nil && f.seen[at] != f.walks; at++ {
 		f.seen[at] = f.walks
 		if f.walkSteps--; f.walkSteps < 0 {
 			return false
@@ -351,20 +351,20 @@ func (f *flow) runsRight(at uint64, st *state) bool {
 		if e.kind == effectReturn {
 			return f.isRestored(st)
 		}
-		w := f.ways(at)
+		w := f.edges(at)
 		st.apply(e, false)
 		if w.Jumps {
-			f.waiting = append(f.waiting, arrival{At: w.Target, State: *st})
+			f.waiting = append(f.waiting, arrival{Address: w.Target, State: *st})
 		}
-		if !w.GoesOn && e.kind != effectCall {
+		if !w.Continues && e.kind != effectCall {
 			return true
 		}
 	}
 	return true
 }
 
-// ways are those that an instruction goes on by without calls.
-func (f *flow) ways(at uint64) (w codeflow.Ways) {
+// edges are where an instruction goes on by without calls.
+func (f *flow) edges(at uint64) (w codeflow.Edges) {
 	e := f.effect(at)
 	w.Next = at + 1
 	w.Target, w.Jumps = f.target(at, e)
@@ -374,9 +374,9 @@ func (f *flow) ways(at uint64) (w codeflow.Ways) {
 	case effectJump:
 		w.Jumps = w.Jumps && e.direct
 	case effectBranch:
-		w.GoesOn = true
+		w.Continues = true
 	default:
-		w.Jumps, w.GoesOn = false, true
+		w.Jumps, w.Continues = false, true
 	}
 	return w
 }

@@ -20,9 +20,9 @@ func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 	contradicted := f.contradicted()
 	var list rowList
 	for p := range f.All() {
-		e := f.effect(p.At)
-		start, ok := code.Address(p.At * instructionSize)
-		if e.kind == effectNone || contradicted[p.At] || !ok {
+		e := f.effect(p.Address)
+		start, ok := code.Address(p.Address * instructionSize)
+		if e.kind == effectNone || contradicted[p.Address] || !ok {
 			continue
 		}
 		if row, ok := p.State.row(e.kind == effectCall); ok {
@@ -41,7 +41,7 @@ func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 func (f *flow) contradicted() map[uint64]bool {
 	var wrong []*point
 	for _, p := range f.Found() {
-		e := f.effect(p.At)
+		e := f.effect(p.Address)
 		if e.kind != effectReturn || e.dst != gprX30 {
 			continue
 		}
@@ -49,14 +49,14 @@ func (f *flow) contradicted() map[uint64]bool {
 			wrong = append(wrong, p)
 		}
 	}
-	return f.LeadingTo(wrong, f.ways)
+	return f.Reaching(wrong, f.edges)
 }
 
 // commonFrame joins the states before instructions of one kind, as the unwinder or a table
 // has them. ok is false where there are none, or their frames differ.
 func (f *flow) commonFrame(isOne func(p *point, e *effect) bool) (frame state, ok bool) {
 	for _, p := range f.Found() {
-		if !isOne(p, f.effect(p.At)) {
+		if !isOne(p, f.effect(p.Address)) {
 			continue
 		}
 		if !ok {
@@ -130,7 +130,7 @@ func (f *flow) written(from, to uint64) (general, vectors uint32) {
 // isBlockStart says whether an instruction that nothing was found to reach may begin a
 // block: what lies before it does not run on to it.
 func (f *flow) isBlockStart(at uint64) bool {
-	return f.At(at) == nil && f.effect(at-1).kind >= effectCall && f.effect(at-1).kind != effectBranch
+	return f.Point(at) == nil && f.effect(at-1).kind >= effectCall && f.effect(at-1).kind != effectBranch
 }
 
 // followTables follows the jumps that go through a table. Where the tables lead is not
@@ -144,7 +144,7 @@ func (f *flow) followTables() error {
 	}
 	return f.followBlocks(func(a *arrival) bool {
 		a.State = start
-		t := f.try(a, maxBeyond)
+		t := f.try(a, maxCalls)
 		return t.IsConfirmed && !t.IsContradicted
 	})
 }
@@ -156,7 +156,7 @@ func (f *flow) followBlocks(believe func(a *arrival) bool) error {
 		if at == 0 || !f.isBlockStart(at) {
 			continue
 		}
-		a := arrival{At: at, From: codeflow.None}
+		a := arrival{Address: at, Source: codeflow.None}
 		if !believe(&a) {
 			if f.Err() != nil {
 				return f.Err()
@@ -184,10 +184,10 @@ func (f *flow) isCallFrame() (frame state, ok bool) {
 
 // judgeByCalls believes an arrival behind a call, if all calls have its frame. Of the
 // registers it knows what all calls know.
-func (f *flow) judgeByCalls(a *arrival) codeflow.Verdict {
+func (f *flow) judgeByCalls(a *arrival) codeflow.Decision {
 	frame, ok := f.isCallFrame()
 	if !ok || frame.gpr[gprSP] != a.State.gpr[gprSP] {
-		return codeflow.Open
+		return codeflow.Undecided
 	}
 	a.State = frame
 	return codeflow.Believed
@@ -202,7 +202,7 @@ func (f *flow) followLandingPads() error {
 			return false
 		}
 		a.State = frame
-		t := f.try(a, maxBeyond)
+		t := f.try(a, maxCalls)
 		return !t.IsContradicted && !t.IsCut && (t.IsConfirmed || t.Note)
 	})
 }

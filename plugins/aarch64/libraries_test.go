@@ -158,7 +158,7 @@ func compareFunctions(t *testing.T, f *cfiFile, isGo, onlyCalls bool) *compariso
 			if err := fde.RowAt(at, &want); err != nil {
 				t.Fatal(err)
 			}
-			c.note(flow.At(n).State.compare(&rows[0], &want, isGo), at, fde)
+			c.note(flow.Point(n).State.compare(&rows[0], &want, isGo), at, fde)
 		}
 	}
 	return c
@@ -185,12 +185,12 @@ func compareAhead(t *testing.T, f *cfiFile, step int) *comparison {
 			continue
 		}
 		for p := range flow.All() {
-			isCall := isCallNext && flow.effect(p.At).kind == effectCall
+			isCall := isCallNext && flow.effect(p.Address).kind == effectCall
 			if n++; n%step != 0 && !isCall {
 				continue
 			}
 			isCallNext = !isCall
-			at := fde.Start + p.At*instructionSize
+			at := fde.Start + p.Address*instructionSize
 			c.all++
 			how := "unknown"
 			if row, ok := f.rowWithoutBounds(at, !isCall); ok && !isAtTarget(t, fde, at) {

@@ -130,11 +130,11 @@ func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
 // that the fewest calls lie before.
 func (f *flow) nearestReturn(entry uint64) (v view, reason string) {
 	n := nearest{flow: f, before: map[uint64]uint64{}, reason: "the code ahead leads to no return"}
-	if problem := n.region(&arrival{At: entry, From: codeflow.None, State: f.start}); problem != "" {
+	if problem := n.region(&arrival{Address: entry, Source: codeflow.None, State: f.start}); problem != "" {
 		return view{}, problem
 	}
-	for !n.found && len(f.Held()) > 0 {
-		for _, a := range f.Release(0) {
+	for !n.found && len(f.Deferred()) > 0 {
+		for _, a := range f.TakeDeferred(0) {
 			t := f.try(&a, 0)
 			if f.Err() == nil && t.IsContradicted {
 				continue
@@ -162,18 +162,18 @@ type nearest struct {
 
 // region follows the region at an arrival.
 func (n *nearest) region(a *arrival) (problem string) {
-	waiting := len(n.Held())
+	waiting := len(n.Deferred())
 	if err := n.Follow(a); err != nil {
 		return err.Error()
 	}
-	for _, next := range n.Held()[waiting:] {
-		if _, ok := n.before[next.From]; !ok {
-			n.before[next.From] = a.From
+	for _, next := range n.Deferred()[waiting:] {
+		if _, ok := n.before[next.Source]; !ok {
+			n.before[next.Source] = a.Source
 		}
 	}
 	for ; n.seen < len(n.Found()); n.seen++ {
 		p := n.Found()[n.seen]
-		e := n.effect(p.At)
+		e := n.effect(p.Address)
 		if e == nil || e.kind != effectReturn {
 			continue
 		}
@@ -183,7 +183,7 @@ func (n *nearest) region(a *arrival) (problem string) {
 			continue
 		}
 		switch {
-		case n.isBehindNoReturn(a.From, &exit):
+		case n.isBehindNoReturn(a.Source, &exit):
 		case !n.found:
 			n.v, n.found = exit, true
 		case !isSameCFA(n.v.cfa, exit.cfa) || !n.v.join(&exit):
@@ -197,7 +197,7 @@ func (n *nearest) region(a *arrival) (problem string) {
 // returned, if the frame is what the return says: the stack pointer was too near
 // the CFA. Then another function begins after it.
 func (n *nearest) isBehindNoReturn(call uint64, exit *view) bool {
-	for call != codeflow.None && exit.mayCall(n.At(call).State.gpr[gprSP]) &&
+	for call != codeflow.None && exit.mayCall(n.Point(call).State.gpr[gprSP]) &&
 		exit.hasDroppedArguments(n.code, int(call)+int(n.effect(call).length)) {
 		call = n.before[call]
 	}

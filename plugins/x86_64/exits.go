@@ -29,7 +29,7 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 	x := &exits{code: r.Code, start: r.Start, bounded: r.Bounded}
 	steps := len(r.Code) // each instruction is followed once
 	x.Flow = codeflow.ByInstruction(x, &steps)
-	if x.Follow(&codeflow.Arrival[bool]{At: r.PC - r.Start}) != nil {
+	if x.Follow(&codeflow.Arrival[bool]{Address: r.PC - r.Start}) != nil {
 		x.found.Open = true
 	}
 	slices.Sort(x.found.Jumps)
@@ -39,7 +39,7 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 }
 
 // Copy copies a state.
-func (x *exits) Copy(to, from *bool) { *to = *from }
+func (x *exits) Copy(dst, src *bool) { *dst = *src }
 
 // Join keeps the first state: code is followed once.
 func (x *exits) Join(p *codeflow.Point[bool], atTop *bool, isFirst bool) bool {
@@ -51,7 +51,7 @@ func (x *exits) Join(p *codeflow.Point[bool], atTop *bool, isFirst bool) bool {
 
 // Step notes how an instruction leaves the code. Nothing is followed any more once it
 // may go anywhere.
-func (x *exits) Step(at uint64, atTop *bool) (next uint64, goesOn bool) {
+func (x *exits) Step(at uint64, atTop *bool) (next uint64, continues bool) {
 	e, ok := readEffect(x.code[at:])
 	if !ok || x.found.Open {
 		x.found.Open = true

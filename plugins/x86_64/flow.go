@@ -82,7 +82,7 @@ func (f *flow) effect(at uint64) *effect {
 // frame are believed first, and those that contradict it not at all. What no
 // evidence speaks of comes last.
 func (f *flow) run(entry uint64) error {
-	if err := f.Follow(&arrival{At: entry, From: codeflow.None, State: f.start}); err != nil {
+	if err := f.Follow(&arrival{Address: entry, Source: codeflow.None, State: f.start}); err != nil {
 		return err
 	}
 	if err := f.Resume(f); err != nil {
@@ -91,43 +91,43 @@ func (f *flow) run(entry uint64) error {
 	return f.followTables()
 }
 
-// maxBeyond is how many calls in a row are taken to return to find evidence.
-const maxBeyond = 8
+// maxCalls is how many calls in a row are taken to return to find evidence.
+const maxCalls = 8
 
 // try follows a region, and those behind as many calls, and forgets them. Where
 // those are followed too, it is evidence that the stack pointer becomes that of
 // the tables, in which the function jumps.
-func (f *flow) try(a *arrival, beyond int) codeflow.Trial {
+func (f *flow) try(a *arrival, calls int) codeflow.Trial {
 	f.begin, f.level = a.State.gpr[gprSP], value{}
-	if s := f.tableState(); s != nil && s.gpr[gprSP] != f.begin && beyond > 0 {
+	if s := f.tableState(); s != nil && s.gpr[gprSP] != f.begin && calls > 0 {
 		f.level = s.gpr[gprSP]
 	}
 	tables := len(f.tables)
-	t := f.Try(a, beyond)
+	t := f.Try(a, calls, math.MaxInt)
 	f.tables = f.tables[:tables]
 	return t
 }
 
-// Judge says whether a call returns to a region.
-func (f *flow) Judge(a *arrival, isLast bool) codeflow.Verdict {
-	beyond := 0
+// Decide says whether a call returns to a region.
+func (f *flow) Decide(a *arrival, isLast bool) codeflow.Decision {
+	calls := 0
 	if isLast {
-		beyond = maxBeyond
+		calls = maxCalls
 	}
-	switch t := f.try(a, beyond); {
+	switch t := f.try(a, calls); {
 	case t.IsContradicted, isLast && !t.IsConfirmed && !f.isPlausible(a):
-		f.doubtful[a.At] = true
+		f.doubtful[a.Address] = true
 		return codeflow.Refuted
 	case t.IsConfirmed, isLast:
 		return codeflow.Believed
 	}
-	return codeflow.Open
+	return codeflow.Undecided
 }
 
 // Rank has calls without arguments on the stack judged first: what comes after
 // them may show by which tables the function jumps.
 func (f *flow) Rank(a *arrival) int {
-	if pushedBefore(f.code, int(a.At)) > 0 {
+	if pushedBefore(f.code, int(a.Address)) > 0 {
 		return 1
 	}
 	return 0
@@ -140,17 +140,17 @@ func (f *flow) Rank(a *arrival) int {
 // stay where they are.
 func (f *flow) isPlausible(a *arrival) bool {
 	if len(f.tables) == 0 {
-		return hasDroppedArguments(f.code, int(a.At))
+		return hasDroppedArguments(f.code, int(a.Address))
 	}
 	table := f.tableState()
 	return table != nil && a.State.gpr[gprSP] == table.gpr[gprSP]
 }
 
 // Copy copies a state: its slots are never changed.
-func (f *flow) Copy(to, from *state) { *to = *from }
+func (f *flow) Copy(dst, src *state) { *dst = *src }
 
 // Step executes an instruction.
-func (f *flow) Step(at uint64, st *state) (next uint64, goesOn bool) {
+func (f *flow) Step(at uint64, st *state) (next uint64, continues bool) {
 	e := f.effect(at)
 	if e == nil {
 		return at, false
@@ -183,12 +183,12 @@ func (f *flow) Step(at uint64, st *state) (next uint64, goesOn bool) {
 			st.push(value{}, 8, f.initial) // reads the PC
 			break
 		}
-		if e.direct && isInside && target > 0 && !f.initial && f.Trial() == nil && f.At(target) == nil {
+		if e.direct && isInside && target > 0 && !f.initial && f.Trial() == nil && f.Point(target) == nil {
 			f.Arrive(target, &f.start) // a function inside this one, with a frame of its own
 		}
 		st.apply(e, 0, f.initial)
 		if next < uint64(len(f.code)) {
-			f.Hold(next, at, st)
+			f.Defer(next, at, st)
 		}
 		return next, false
 	default:

@@ -21,16 +21,16 @@ func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, err
 	contradicted := f.contradicted()
 	var list rowList
 	for p := range f.All() {
-		e := f.effect(p.At)
-		if e == nil || contradicted[p.At] {
+		e := f.effect(p.Address)
+		if e == nil || contradicted[p.Address] {
 			continue
 		}
 		v := p.State.view(order, e.kind == effectCall)
 		if v.cfa.Kind == cfi.NoCFA {
 			continue
 		}
-		at, ok := code.Address(p.At)
-		last, isWhole := code.Address(p.At + uint64(e.length) - 1)
+		at, ok := code.Address(p.Address)
+		last, isWhole := code.Address(p.Address + uint64(e.length) - 1)
 		if !ok || !isWhole {
 			continue // between two pieces
 		}
@@ -50,7 +50,7 @@ func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, err
 func (f *flow) tableState() *state {
 	var frame *state
 	for _, at := range f.tables {
-		p := f.At(at)
+		p := f.Point(at)
 		if p == nil {
 			continue
 		}
@@ -91,8 +91,8 @@ func (f *flow) followTables() error {
 		}
 		doubtful = f.doubtful[at] || doubtful && padded
 		padded = e.filler
-		if f.At(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
-			a := arrival{At: at, From: codeflow.None, State: start}
+		if f.Point(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+			a := arrival{Address: at, Source: codeflow.None, State: start}
 			t := f.try(&a, 0)
 			if t.IsContradicted || doubtful && !t.IsConfirmed {
 				at = f.nextBlock(at)
@@ -125,7 +125,7 @@ func (f *flow) nextBlock(at uint64) uint64 {
 
 // nextReached is the first offset after at that is reached.
 func (f *flow) nextReached(at uint64) uint64 {
-	for at++; at < uint64(len(f.code)) && f.At(at) == nil; at++ {
+	for at++; at < uint64(len(f.code)) && f.Point(at) == nil; at++ {
 	}
 	return at
 }
@@ -145,18 +145,18 @@ func (f *flow) isThroughTable(e *effect, s *state) bool {
 func (f *flow) contradicted() map[uint64]bool {
 	var wrong []*point
 	for _, p := range f.Found() {
-		if e := f.effect(p.At); e != nil && e.kind == effectReturn {
+		if e := f.effect(p.Address); e != nil && e.kind == effectReturn {
 			sp := p.State.gpr[gprSP]
 			if sp.kind != unknown && sp != entryValue(gprSP) {
 				wrong = append(wrong, p)
 			}
 		}
 	}
-	return f.LeadingTo(wrong, f.ways)
+	return f.Reaching(wrong, f.edges)
 }
 
-// ways are those that an instruction goes on by without calls.
-func (f *flow) ways(at uint64) (w codeflow.Ways) {
+// edges are where an instruction goes on by without calls.
+func (f *flow) edges(at uint64) (w codeflow.Edges) {
 	e := f.effect(at)
 	if e == nil {
 		return w
@@ -169,9 +169,9 @@ func (f *flow) ways(at uint64) (w codeflow.Ways) {
 	case effectJump:
 		w.Jumps = w.Jumps && e.direct
 	case effectBranch:
-		w.GoesOn = true
+		w.Continues = true
 	default:
-		w.Jumps, w.GoesOn = false, true
+		w.Jumps, w.Continues = false, true
 	}
 	return w
 }

@@ -171,7 +171,7 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 			continue
 		}
 		row := f.at(pc)
-		p, isContradicted := flow.At(at), contradicted[at]
+		p, isContradicted := flow.Point(at), contradicted[at]
 		at += uint64(e.length)
 		if row == nil || p == nil && (e.filler && !e.endbr || e.kind == effectStop) {
 			continue
