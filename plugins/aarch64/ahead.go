@@ -3,6 +3,7 @@
 package aarch64
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -13,14 +14,14 @@ import (
 // maxAhead is how far from a PC, either way, code is read for a return: instructions.
 const maxAhead = 1 << 11
 
-// aheadRow reads the code ahead of a PC for a return. Where the return address, the stack
+// aheadRows reads the code ahead of a PC for a return. Where the return address, the stack
 // pointer and the preserved registers come from there is where the caller's are now. The row
-// covers the instruction at the PC alone: another way may lead to the next one, with other
+// covers the instruction at the PC alone: another edge may lead to the next one, with other
 // registers saved. Reason says why there is none.
-func aheadRow(r *sdk.CodeRange) (row cfi.Row, reason string) {
+func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	skipped := -r.Start % instructionSize
 	if r.PC-r.Start < skipped || r.Exact && r.PC%instructionSize != 0 {
-		return row, "the PC is not on an address of instructions, which are at multiples of 4"
+		return nil, "the PC is not on an address of instructions, which are at multiples of 4"
 	}
 	start, code := r.Start+skipped, r.Code[skipped:]
 	at := (r.PC - start) / instructionSize
@@ -30,26 +31,26 @@ func aheadRow(r *sdk.CodeRange) (row cfi.Row, reason string) {
 		// it: a call leaves the stack pointer as it was.
 		var ok bool
 		if end, ok = resumeAfter(code, at); !ok {
-			return row, "the PC is not inside a call"
+			return nil, "the PC is not inside a call"
 		}
 		at = end
 	}
 	if !isInstruction(code, at) {
-		return row, "there is no code ahead to read"
+		return nil, "there is no code ahead to read"
 	}
-	v, reason := lookAhead(code, at, !r.Exact)
-	if reason != "" {
-		return row, reason
+	v, err := lookAhead(code, at, !r.Exact)
+	if err != nil {
+		return nil, err.Error()
 	}
 	var e effect
 	readEffect(word(code, at), &e)
 	s := v.state()
 	row, ok := s.row(!r.Exact || e.kind == effectCall)
 	if !ok {
-		return row, "what the frame is found by may change in the call"
+		return nil, "what the frame is found by may change in the call"
 	}
 	row.Start, row.End = r.PC, max(start+end*instructionSize, r.PC+1)
-	return row, ""
+	return []cfi.Row{row}, ""
 }
 
 // isInstruction says whether the code has a whole instruction of that number.
@@ -80,25 +81,22 @@ type view struct {
 }
 
 // lookAhead finds the frame before an instruction by following the code to its returns.
-// afterCall says that the instruction before is a call in progress.
-//
-// Returns that jumps alone reach count first, then those behind one call, and so on: the
-// fewer calls are assumed to return, the surer the answer. All returns that are reached by
-// equally many must agree. A return of another function, behind a call that does not come
-// back, is none: no word of this frame is its return address.
-func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
-	from := at - min(at, maxAhead)
-	to := min(uint64(len(code)/instructionSize), at+maxAhead)
-	f := newFlow(codeflow.OnePiece(0, code[from*instructionSize:to*instructionSize]), true)
+// afterCall says that the instruction before is a call in progress. All returns that are
+// reached behind equally many calls must agree. A return of another function, behind a call
+// that does not come back, is none: no word of this frame is its return address.
+func lookAhead(code []byte, n uint64, afterCall bool) (v view, err error) {
+	first := n - min(n, maxAhead)
+	end := min(uint64(len(code)/instructionSize), n+maxAhead)
+	f := newFlow(codeflow.OnePiece(0, code[first*instructionSize:end*instructionSize]), true)
 	start := entryState()
 	if afterCall {
 		start.apply(&effect{kind: effectCall}, true)
 	}
-	v, sure, reason := f.nearestReturn(&arrival{Address: at - from, Source: codeflow.None, State: start})
-	if reason == "" && (afterCall || !sure) {
-		v.forgetWritten(f, at-from, !afterCall)
+	v, isSure, err := f.nearestReturn(&arrival{Address: n - first, Source: codeflow.None, State: start})
+	if err == nil && (afterCall || !isSure) {
+		v.forgetWritten(f, n-first, !afterCall)
 	}
-	return v, reason
+	return v, err
 }
 
 // forgetWritten forgets registers that the return leaves alone although the function writes
@@ -107,14 +105,14 @@ func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
 // what is saved right from the instruction on was in its register there.
 func (v *view) forgetWritten(f *flow, at uint64, isExact bool) {
 	saved := entryState()
-	for n := at; isExact && f.isInside(n) && f.effect(n).kind < effectCall; n++ {
+	for n := at; isExact && f.IsInside(n) && f.effect(n).kind < effectCall; n++ {
 		saved.apply(f.effect(n), true)
 	}
 	from, to := at, at
 	for from > 0 && !isPrologue(word(f.code, from)) {
 		from--
 	}
-	for to++; f.isInside(to) && !isPrologue(word(f.code, to)); to++ {
+	for to++; f.IsInside(to) && !isPrologue(word(f.code, to)); to++ {
 	}
 	general, vectors := f.written(from, to)
 	for i := range v.general {
@@ -142,61 +140,31 @@ func isPrologue(w uint32) bool {
 	return false
 }
 
-// A nearest collects the returns that a flow finds.
-type nearest struct {
-	*flow
-	seen   int    // points
-	v      view   // at the returns
-	found  bool   // there are some
-	reason string // why there are none
-}
-
 // nearestReturn finds the frame at an arrival by the returns that the fewest calls lie
-// before; sure says that there is none.
-func (f *flow) nearestReturn(start *arrival) (v view, sure bool, reason string) {
-	n := nearest{flow: f, reason: "the code ahead leads to no return"}
-	if problem := n.region(start); problem != "" {
-		return v, false, problem
-	}
-	sure = n.found
-	for !n.found && len(f.Deferred()) > 0 {
-		for _, a := range f.TakeDeferred(0) {
-			if t := f.try(&a, 0); t.IsContradicted || t.IsCut {
-				continue
-			}
-			if problem := n.region(&a); problem != "" {
-				return v, false, problem
-			}
-		}
-	}
-	if !n.found {
-		return v, false, n.reason
-	}
-	return n.v, sure, ""
-}
-
-// region follows the region at an arrival.
-func (n *nearest) region(a *arrival) (problem string) {
-	if err := n.Follow(a); err != nil {
-		return err.Error()
-	}
-	for ; n.seen < len(n.Found()); n.seen++ {
-		p := n.Found()[n.seen]
-		e := n.effect(p.Address)
-		if e.kind != effectReturn || e.dst != gprX30 {
-			continue
+// before; isSure says that there is none.
+func (f *flow) nearestReturn(start *arrival) (v view, isSure bool, err error) {
+	isFound, missing := false, errors.New("the code ahead leads to no return")
+	isSure, err = f.NearestReturns(start, func(p *point, _ uint64) (isFrame bool, err error) {
+		e := f.effect(p.Address)
+		if e.dst != gprX30 {
+			return false, nil
 		}
 		exit, ok := p.State.exit(e.signed)
 		switch {
 		case !ok:
-			n.reason = "the code ahead leads to a return whose frame is not known"
-		case !n.found:
-			n.v, n.found = exit, true
-		case !n.v.join(&exit):
-			return "the code ahead leads to returns with different frames"
+			missing = errors.New("the code ahead leads to a return whose frame is not known")
+			return false, nil
+		case !isFound:
+			v, isFound = exit, true
+		case !v.join(&exit):
+			return false, errors.New("the code ahead leads to returns with different frames")
 		}
+		return true, nil
+	})
+	if err == nil && !isFound {
+		err = missing
 	}
-	return ""
+	return v, isSure, err
 }
 
 // exit describes the frame by the state at a return: the stack pointer is the CFA, and the

@@ -3,9 +3,6 @@
 package aarch64
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -17,39 +14,7 @@ func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 	if err := f.run(); err != nil {
 		return nil, err
 	}
-	contradicted := f.contradicted()
-	var list rowList
-	for p := range f.All() {
-		e := f.effect(p.Address)
-		start, ok := code.Address(p.Address * instructionSize)
-		if e.kind == effectNone || contradicted[p.Address] || !ok {
-			continue
-		}
-		if row, ok := p.State.row(e.kind == effectCall); ok {
-			row.Start = start
-			row.End = row.Start + instructionSize
-			list.add(&row)
-		}
-	}
-	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
-	return list.rows, nil
-}
-
-// contradicted finds the instructions that lead to a return where the stack pointer or the
-// link register is not what the function began with. What was concluded there is wrong: a
-// call before it does not return, or it is no plain function.
-func (f *flow) contradicted() map[uint64]bool {
-	var wrong []*point
-	for _, p := range f.Found() {
-		e := f.effect(p.Address)
-		if e.kind != effectReturn || e.dst != gprX30 {
-			continue
-		}
-		if sp := p.State.gpr[gprSP]; sp.kind != unknown && sp != held(gprSP) {
-			wrong = append(wrong, p)
-		}
-	}
-	return f.Reaching(wrong, f.edges)
+	return f.Rows(), nil
 }
 
 // commonFrame joins the states before instructions of one kind, as the unwinder or a table
@@ -115,9 +80,9 @@ func (f *flow) forgetUnsaved(frame *state) {
 }
 
 // written are the registers that code writes, a bit each.
-func (f *flow) written(from, to uint64) (general, vectors uint32) {
-	for at := from; at < to; at++ {
-		e := f.effect(at)
+func (f *flow) written(first, end uint64) (general, vectors uint32) {
+	for n := first; n < end; n++ {
+		e := f.effect(n)
 		general |= e.clobbers | 1<<(e.dst&63)
 		if e.kind == effectAccess && e.isLoad && !e.isVector {
 			general |= 1<<(e.first&63) | 1<<(e.second&63)
@@ -144,7 +109,7 @@ func (f *flow) followTables() error {
 	}
 	return f.followBlocks(func(a *arrival) bool {
 		a.State = start
-		t := f.try(a, maxCalls)
+		t := f.Examine(a, maxCalls)
 		return t.IsConfirmed && !t.IsContradicted
 	})
 }
@@ -182,17 +147,6 @@ func (f *flow) isCallFrame() (frame state, ok bool) {
 	return frame, !hasTables || table.gpr[gprSP] == frame.gpr[gprSP]
 }
 
-// judgeByCalls believes an arrival behind a call, if all calls have its frame. Of the
-// registers it knows what all calls know.
-func (f *flow) judgeByCalls(a *arrival) codeflow.Decision {
-	frame, ok := f.isCallFrame()
-	if !ok || frame.gpr[gprSP] != a.State.gpr[gprSP] {
-		return codeflow.Undecided
-	}
-	a.State = frame
-	return codeflow.Believed
-}
-
 // followLandingPads follows what the unwinder enters where an exception is caught: with the
 // frame of a call. Where it does not return, it calls to go on.
 func (f *flow) followLandingPads() error {
@@ -202,7 +156,7 @@ func (f *flow) followLandingPads() error {
 			return false
 		}
 		a.State = frame
-		t := f.try(a, maxCalls)
+		t := f.Examine(a, maxCalls)
 		return !t.IsContradicted && !t.IsCut && (t.IsConfirmed || t.Note)
 	})
 }

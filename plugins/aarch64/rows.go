@@ -2,35 +2,7 @@
 
 package aarch64
 
-import (
-	"slices"
-
-	"github.com/unwindd/unwindd/cfi"
-)
-
-// A rowList collects rows in the order of their addresses.
-type rowList struct{ rows []cfi.Row }
-
-// add adds a row, joined to the one before where that says the same.
-func (l *rowList) add(row *cfi.Row) {
-	if n := len(l.rows); n > 0 && l.rows[n-1].End == row.Start && isSameRow(&l.rows[n-1], row) {
-		l.rows[n-1].End = row.End
-		return
-	}
-	l.rows = append(l.rows, *row)
-}
-
-// hasRowAt says whether a row holds for pc.
-func hasRowAt(rows []cfi.Row, pc uint64) bool {
-	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
-}
-
-func isSameRow(a, b *cfi.Row) bool {
-	return a.CFA.Register == b.CFA.Register && a.CFA.Offset == b.CFA.Offset && a.WindowSave == b.WindowSave &&
-		slices.EqualFunc(a.Rules, b.Rules, func(x, y cfi.RegisterRule) bool {
-			return x.Column == y.Column && x.Rule.Kind == y.Rule.Kind && x.Rule.Register == y.Rule.Register && x.Rule.Offset == y.Rule.Offset
-		})
-}
+import "github.com/unwindd/unwindd/cfi"
 
 // cfaOrder is the order in which registers are asked for the CFA: those that a call
 // preserves, and others.

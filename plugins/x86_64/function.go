@@ -3,9 +3,6 @@
 package x86_64
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -15,34 +12,11 @@ import (
 // are found by the first register in order that has them.
 func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, error) {
 	f := newFlow(code, entryState(), false)
-	if err := f.run(0); err != nil {
+	f.order = order
+	if err := f.run(); err != nil {
 		return nil, err
 	}
-	contradicted := f.contradicted()
-	var list rowList
-	for p := range f.All() {
-		e := f.effect(p.Address)
-		if e == nil || contradicted[p.Address] {
-			continue
-		}
-		v := p.State.view(order, e.kind == effectCall)
-		if v.cfa.Kind == cfi.NoCFA {
-			continue
-		}
-		at, ok := code.Address(p.Address)
-		last, isWhole := code.Address(p.Address + uint64(e.length) - 1)
-		if !ok || !isWhole {
-			continue // between two pieces
-		}
-		end := last + 1
-		if n := len(list.rows); n > 0 && list.rows[n-1].Start < at && list.rows[n-1].End > at {
-			// Two instructions that overlap: a jump goes over a prefix.
-			list.rows[n-1].End = at
-		}
-		list.add(at, end, v.cfa, v.rules)
-	}
-	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
-	return list.rows, nil
+	return f.Rows(), nil
 }
 
 // tableState is the frame in which the function jumps through tables; nil where
@@ -58,8 +32,8 @@ func (f *flow) tableState() *state {
 			frame = &p.State
 			continue
 		}
-		both := join(frame, &p.State, f.initial)
-		if f.hasLost(frame, &p.State, &both) {
+		both := join(frame, &p.State, f.IsAhead)
+		if f.HasLost(frame, &p.State, &both) {
 			return nil
 		}
 		frame = &both
@@ -89,11 +63,11 @@ func (f *flow) followTables() error {
 			at = f.nextReached(at) // data
 			continue
 		}
-		doubtful = f.doubtful[at] || doubtful && padded
+		doubtful = f.IsRefuted(at) || doubtful && padded
 		padded = e.filler
 		if f.Point(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
 			a := arrival{Address: at, Source: codeflow.None, State: start}
-			t := f.try(&a, 0)
+			t := f.Examine(&a, 0)
 			if t.IsContradicted || doubtful && !t.IsConfirmed {
 				at = f.nextBlock(at)
 				continue
@@ -137,41 +111,4 @@ func (f *flow) isThroughTable(e *effect, s *state) bool {
 		return e.mem.table
 	}
 	return e.dst != gprNone && s.gpr[e.dst].kind == tableEntry
-}
-
-// contradicted finds the instructions that lead to a return where the stack
-// pointer is not at the return address. What was concluded there is wrong: a
-// call before it does not return, or it is no plain function.
-func (f *flow) contradicted() map[uint64]bool {
-	var wrong []*point
-	for _, p := range f.Found() {
-		if e := f.effect(p.Address); e != nil && e.kind == effectReturn {
-			sp := p.State.gpr[gprSP]
-			if sp.kind != unknown && sp != entryValue(gprSP) {
-				wrong = append(wrong, p)
-			}
-		}
-	}
-	return f.Reaching(wrong, f.edges)
-}
-
-// edges are where an instruction goes on by without calls.
-func (f *flow) edges(at uint64) (w codeflow.Edges) {
-	e := f.effect(at)
-	if e == nil {
-		return w
-	}
-	w.Next = at + uint64(e.length)
-	w.Target, w.Jumps = f.target(at, e)
-	switch e.kind {
-	case effectReturn, effectStop, effectCall:
-		w.Jumps = false
-	case effectJump:
-		w.Jumps = w.Jumps && e.direct
-	case effectBranch:
-		w.Continues = true
-	default:
-		w.Jumps, w.Continues = false, true
-	}
-	return w
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // A stub is the code of an entry of a procedure linkage table.
@@ -91,20 +92,20 @@ func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
 
 // rows are those of the entry at an address.
 func (s *stub) rows(address uint64) []cfi.Row {
-	var list rowList
+	var rows codeflow.Rows
 	cfa := s.cfa
 	for i := range s.code {
 		in := &s.code[i]
 		end := address + uint64(in.length())
-		list.add(address, end,
-			cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa},
-			[]cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}})
+		rows.Add(&cfi.Row{Start: address, End: end, ReturnAddress: uint64(rip),
+			CFA:   cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa},
+			Rules: []cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}}})
 		if in.pushes {
 			cfa += 8
 		}
 		address = end
 	}
-	return list.rows
+	return rows
 }
 
 func (s *stub) isAt(code []byte) bool {

@@ -4,6 +4,7 @@ package x86_64
 
 import (
 	"slices"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -35,7 +36,7 @@ func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 		}
 	}
 	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(max(resume, at+1)), ReturnAddress: uint64(rip)}
-	if plainName(r.Name) == "runtime.cgocallback" {
+	if strings.TrimSuffix(r.Name, ".abi0") == "runtime.cgocallback" {
 		ok = !r.Exact && framedRules(rows, &row)
 		return row, ok
 	}

@@ -6,6 +6,10 @@
 // order code is followed, joins states where edges meet, and ends when nothing new is found or the
 // steps are used up.
 //
+// A plugin for a CPU needs less. It implements CPU: the operations of its instructions and their
+// effects on a state. A Function then follows the code, decides which calls return, and makes rows; an
+// Exits finds where code goes on to; a Reader answers requests by them.
+//
 // Addresses are numbers of 64 bits and nothing more: those of the target, or offsets in the code of
 // one function. What a flow does depends on the code alone: the same code gives the same states, in
 // the same order.
