@@ -72,7 +72,8 @@ type SavedRegister struct {
 }
 
 // SignalRow returns the row of a signal trampoline. sp is the stack pointer, whose saved value is the
-// CFA, and pc the register whose saved value is the return address.
+// CFA, and pc the register whose saved value is the return address. Saved registers are in the order
+// of their numbers.
 func SignalRow(sp, pc uint32, saved []SavedRegister) cfi.Row {
 	row := cfi.Row{ReturnAddress: uint64(pc), SignalFrame: true}
 	for _, r := range saved {
