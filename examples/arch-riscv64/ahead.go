@@ -22,15 +22,15 @@ const maxAhead = 1 << 12
 
 // aheadRow is the row of the instruction at the offset at of code: a return that is reached from
 // it shows what the caller's stack pointer is, and where its registers are loaded from.
-func aheadRow(code []byte, at int) (row cfi.Row, err error) {
-	if code = code[:min(len(code), at+maxAhead)]; at >= len(code) {
+func aheadRow(code []byte, offset int) (row cfi.Row, err error) {
+	if code = code[:min(len(code), offset+maxAhead)]; offset >= len(code) {
 		return row, errNoReturn
 	}
 	f := newFlow(codeflow.OnePiece(0, code))
 	f.IsAhead = true
 	start := entryState()
 	start.isAhead = true
-	if err := f.follow(uint64(at), start); err != nil {
+	if err := f.follow(uint64(offset), start); err != nil {
 		return row, err
 	}
 	var found *state

@@ -32,27 +32,27 @@ func readFunction(code *codeflow.Pieces) (*flow, error) {
 	}
 	// What nothing leads to is reached by a table of addresses.
 	tables := f.tables()
-	for at := 0; at < len(f.code) && tables != nil; {
-		in, ok := decode(f.code[at:])
+	for offset := 0; offset < len(f.code) && tables != nil; {
+		in, ok := decode(f.code[offset:])
 		if !ok {
 			break
 		}
-		if f.Point(uint64(at)) == nil {
-			a := codeflow.Arrival[state]{Address: uint64(at), Source: codeflow.None, State: *tables}
+		if f.Point(uint64(offset)) == nil {
+			a := codeflow.Arrival[state]{Address: uint64(offset), Source: codeflow.None, State: *tables}
 			if t := f.Examine(&a, 0); !t.IsContradicted {
 				if err := f.follow(a.Address, a.State); err != nil {
 					return nil, err
 				}
 			}
 		}
-		at += in.length
+		offset += in.length
 	}
 	return f, nil
 }
 
 // follow follows all code that is reached from an instruction.
-func (f *flow) follow(at uint64, st state) error {
-	if err := f.Follow(&codeflow.Arrival[state]{Address: at, Source: codeflow.None, State: st}); err != nil {
+func (f *flow) follow(offset uint64, st state) error {
+	if err := f.Follow(&codeflow.Arrival[state]{Address: offset, Source: codeflow.None, State: st}); err != nil {
 		return err
 	}
 	return f.Resume(f)
@@ -62,8 +62,8 @@ func (f *flow) follow(at uint64, st state) error {
 var flowKinds = [...]codeflow.Kind{branch: codeflow.Branch, jump: codeflow.Jump, jumpTo: codeflow.Jump, call: codeflow.Call, stop: codeflow.Stop}
 
 // Instruction reads the instruction at an offset.
-func (f *flow) Instruction(at uint64) (out codeflow.Instruction, ok bool) {
-	in, ok := decode(f.code[at:])
+func (f *flow) Instruction(offset uint64) (out codeflow.Instruction, ok bool) {
+	in, ok := decode(f.code[offset:])
 	if !ok {
 		return out, false
 	}
@@ -78,16 +78,16 @@ func (f *flow) Instruction(at uint64) (out codeflow.Instruction, ok bool) {
 func (in *instruction) isReturn() bool { return in.effect == jumpTo && in.rs1 == ra }
 
 // Apply makes a state that after an instruction.
-func (f *flow) Apply(at uint64, st *state) {
-	in, _ := decode(f.code[at:])
+func (f *flow) Apply(offset uint64, st *state) {
+	in, _ := decode(f.code[offset:])
 	st.step(&in)
 }
 
 // Leave judges a region by how it leaves the function: with the stack pointer that it began with,
 // unless it jumps through a table.
-func (f *flow) Leave(at uint64, st *state) {
+func (f *flow) Leave(offset uint64, st *state) {
 	t, low := f.Trial(), st.registers[sp]
-	in, ok := decode(f.code[at:])
+	in, ok := decode(f.code[offset:])
 	switch {
 	case t == nil, f.IsAhead, !ok, in.effect == stop:
 	case low == value{kind: atEntry, base: sp}:

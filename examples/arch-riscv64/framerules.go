@@ -39,11 +39,11 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	if r.Bounded {
 		return nil, "the code ahead is read only where the function's bounds are not known"
 	}
-	at := int(r.PC - r.Start) //nolint:gosec // inside the code
+	offset := int(r.PC - r.Start) //nolint:gosec // inside the code
 	if !r.Exact {
-		at++
+		offset++
 	}
-	row, err := aheadRow(r.Code, at)
+	row, err := aheadRow(r.Code, offset)
 	if err != nil {
 		return nil, err.Error()
 	}

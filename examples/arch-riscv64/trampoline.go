@@ -28,14 +28,14 @@ const (
 // and the row then begins there. A thread that is in the system call may stand behind
 // the last instruction.
 func trampolineRow(r *sdk.CodeRange) (cfi.Row, bool) {
-	at := int(r.PC - r.Start)
-	for start := max(0, at-len(trampoline)); start <= at+1 && start < len(r.Code); start++ {
+	offset := int(r.PC - r.Start)
+	for start := max(0, offset-len(trampoline)); start <= offset+1 && start < len(r.Code); start++ {
 		end := start + len(trampoline)
-		if !bytes.HasPrefix(r.Code[start:], trampoline) || r.Exact && start > at || !r.Exact && end <= at {
+		if !bytes.HasPrefix(r.Code[start:], trampoline) || r.Exact && start > offset || !r.Exact && end <= offset {
 			continue
 		}
 		row := signalRow()
-		row.Start, row.End = r.Start+uint64(min(start, at)), r.Start+uint64(max(end, at+1))
+		row.Start, row.End = r.Start+uint64(min(start, offset)), r.Start+uint64(max(end, offset+1))
 		return row, true
 	}
 	return cfi.Row{}, false

@@ -24,26 +24,26 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 		return nil, "the PC is not on an address of instructions, which are at multiples of 4"
 	}
 	start, code := r.Start+skipped, r.Code[skipped:]
-	at := (r.PC - start) / instructionSize
-	end := at + 1
+	n := (r.PC - start) / instructionSize
+	end := n + 1
 	if !r.Exact {
 		// PC is inside a call, which may not return. It is judged as the instruction after
 		// it: a call leaves the stack pointer as it was.
 		var ok bool
-		if end, ok = resumeAfter(code, at); !ok {
+		if end, ok = resumeAfter(code, n); !ok {
 			return nil, "the PC is not inside a call"
 		}
-		at = end
+		n = end
 	}
-	if !isInstruction(code, at) {
+	if !isInstruction(code, n) {
 		return nil, "there is no code ahead to read"
 	}
-	v, err := lookAhead(code, at, !r.Exact)
+	v, err := lookAhead(code, n, !r.Exact)
 	if err != nil {
 		return nil, err.Error()
 	}
 	var e effect
-	readEffect(word(code, at), &e)
+	readEffect(word(code, n), &e)
 	s := v.state()
 	row, ok := s.row(!r.Exact || e.kind == effectCall)
 	if !ok {
@@ -54,11 +54,11 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 }
 
 // isInstruction says whether the code has a whole instruction of that number.
-func isInstruction(code []byte, at uint64) bool { return at < uint64(len(code)/instructionSize) }
+func isInstruction(code []byte, n uint64) bool { return n < uint64(len(code)/instructionSize) }
 
 // resumeAfter is where the call returns that an instruction is, or that lies before it.
-func resumeAfter(code []byte, at uint64) (resume uint64, ok bool) {
-	for _, end := range [...]uint64{at + 1, at} {
+func resumeAfter(code []byte, n uint64) (resume uint64, ok bool) {
+	for _, end := range [...]uint64{n + 1, n} {
 		if end == 0 || !isInstruction(code, end-1) {
 			continue
 		}
@@ -103,20 +103,20 @@ func lookAhead(code []byte, n uint64, afterCall bool) (v view, err error) {
 // them. The return lies behind a call, which need not come back: what follows it may be
 // another part of the function, which is entered where they are not saved. isExact says that
 // what is saved right from the instruction on was in its register there.
-func (v *view) forgetWritten(f *flow, at uint64, isExact bool) {
+func (v *view) forgetWritten(f *flow, n uint64, isExact bool) {
 	saved := entryState()
-	for n := at; isExact && f.IsInside(n) && f.effect(n).kind < effectCall; n++ {
-		saved.apply(f.effect(n), true)
+	for i := n; isExact && f.IsInside(i) && f.effect(i).kind < effectCall; i++ {
+		saved.apply(f.effect(i), true)
 	}
-	from, to := at, at
-	for from > 0 && !isPrologue(word(f.code, from)) {
-		from--
+	first, end := n, n
+	for first > 0 && !isPrologue(word(f.code, first)) {
+		first--
 	}
-	for to++; f.IsInside(to) && !isPrologue(word(f.code, to)); to++ {
+	for end++; f.IsInside(end) && !isPrologue(word(f.code, end)); end++ {
 	}
-	general, vectors := f.written(from, to)
+	general, vectors := f.written(first, end)
 	for i := range v.general {
-		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		own := entryValue(uint8(19 + i)) //nolint:gosec // below 30
 		if v.general[i] == own && general>>(19+i)&1 != 0 && !saved.isStoredElsewhere(own, gprNone) {
 			v.general[i] = value{}
 		}
@@ -181,14 +181,14 @@ func (s *state) exit(isSigned bool) (v view, ok bool) {
 	}
 	switch v.link.kind {
 	case address:
-		ok = v.link == held(gprX30)
+		ok = v.link == entryValue(gprX30)
 	case authEntry:
 		ok = true
 	case contents, authContents:
-		ok = v.isInFrame(v.link) && !s.isStoredElsewhere(held(gprX30), v.link.reg) && !s.isStoredElsewhere(value{kind: signedEntry}, v.link.reg)
+		ok = v.isInFrame(v.link) && !s.isStoredElsewhere(entryValue(gprX30), v.link.reg) && !s.isStoredElsewhere(value{kind: signedEntry}, v.link.reg)
 	}
 	for i := range v.general {
-		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		own := entryValue(uint8(19 + i)) //nolint:gosec // below 30
 		v.general[i] = v.inFrame(s, s.gpr[19+i], own)
 	}
 	for i, own := range &entryVectors {
@@ -249,12 +249,12 @@ func (v *view) state() state {
 	}
 	s.gpr[gprSP] = value{}
 	for i, x := range v.general {
-		s.gpr[19+i] = v.restate(&s, x, held(uint8(19+i))) //nolint:gosec // below 30
+		s.gpr[19+i] = v.restate(&s, x, entryValue(uint8(19+i))) //nolint:gosec // below 30
 	}
 	for i, x := range v.vectors {
 		s.vectors[i] = v.restate(&s, x, entryVectors[i])
 	}
-	link := held(gprX30)
+	link := entryValue(gprX30)
 	if v.link.kind == authContents || v.link.kind == authEntry {
 		link = value{kind: signedEntry}
 	}
@@ -262,7 +262,7 @@ func (v *view) state() state {
 	if v.link.kind == contents || v.link.kind == authContents {
 		s.gpr[gprX30] = v.restate(&s, v.link, link)
 	}
-	s.gpr[v.cfaRegister] = held(gprSP).plus(-v.cfaOffset)
+	s.gpr[v.cfaRegister] = entryValue(gprSP).plus(-v.cfaOffset)
 	slices.SortFunc(s.slots, func(a, b slot) int { return int(a.at) - int(b.at) })
 	return s
 }

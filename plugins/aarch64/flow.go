@@ -212,14 +212,14 @@ func (f *flow) Leave(n uint64, st *state) {
 // isRestored says whether the frame is what it was at the function's start, as it is
 // before a return and a jump in the place of one.
 func (f *flow) isRestored(st *state) bool {
-	if link := st.gpr[gprX30]; st.gpr[gprSP] != held(gprSP) || link != held(gprX30) && link.kind != signedEntry {
+	if link := st.gpr[gprX30]; st.gpr[gprSP] != entryValue(gprSP) || link != entryValue(gprX30) && link.kind != signedEntry {
 		return false
 	}
 	if f.isGo {
 		return true
 	}
 	for r := uint8(19); r <= gprX29; r++ {
-		if st.gpr[r] != held(r) {
+		if st.gpr[r] != entryValue(r) {
 			return false
 		}
 	}
@@ -245,7 +245,7 @@ func (f *flow) HasLost(a, b, both *state) bool {
 // IsWrongReturn is true for a return where the stack pointer is not what the function began with.
 func (f *flow) IsWrongReturn(p *point) bool {
 	e, top := f.effect(p.Address), p.State.gpr[gprSP]
-	return e.kind == effectReturn && e.dst == gprX30 && top.kind != unknown && top != held(gprSP)
+	return e.kind == effectReturn && e.dst == gprX30 && top.kind != unknown && top != entryValue(gprSP)
 }
 
 // Row is the row of an instruction.

@@ -68,7 +68,7 @@ func (f *flow) callState() (frame state, ok bool) {
 func (f *flow) forgetUnsaved(frame *state) {
 	general, vectors := f.written(0, uint64(len(f.effects)))
 	for r := uint8(19); r <= gprX29; r++ {
-		if general>>r&1 != 0 && !frame.hasSaved(held(r)) {
+		if general>>r&1 != 0 && !frame.hasSaved(entryValue(r)) {
 			frame.gpr[r] = value{}
 		}
 	}
@@ -94,8 +94,8 @@ func (f *flow) written(first, end uint64) (general, vectors uint32) {
 
 // isBlockStart says whether an instruction that nothing was found to reach may begin a
 // block: what lies before it does not run on to it.
-func (f *flow) isBlockStart(at uint64) bool {
-	return f.Point(at) == nil && f.effect(at-1).kind >= effectCall && f.effect(at-1).kind != effectBranch
+func (f *flow) isBlockStart(n uint64) bool {
+	return f.Point(n) == nil && f.effect(n-1).kind >= effectCall && f.effect(n-1).kind != effectBranch
 }
 
 // followTables follows the jumps that go through a table. Where the tables lead is not
@@ -117,11 +117,11 @@ func (f *flow) followTables() error {
 // followBlocks follows the blocks that nothing was found to reach, if believe says so. It
 // gives an arrival its state.
 func (f *flow) followBlocks(believe func(a *arrival) bool) error {
-	for at := range uint64(len(f.effects)) {
-		if at == 0 || !f.isBlockStart(at) {
+	for n := range uint64(len(f.effects)) {
+		if n == 0 || !f.isBlockStart(n) {
 			continue
 		}
-		a := arrival{Address: at, Source: codeflow.None}
+		a := arrival{Address: n, Source: codeflow.None}
 		if !believe(&a) {
 			if f.Err() != nil {
 				return f.Err()

@@ -45,8 +45,8 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 		return row, false
 	}
 	for r := uint8(19); r <= gprX29; r++ {
-		if s.gpr[r] != held(r) {
-			rule, _ := s.saved(held(r))
+		if s.gpr[r] != entryValue(r) {
+			rule, _ := s.saved(entryValue(r))
 			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: rule})
 		}
 	}
@@ -70,7 +70,7 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 // returnAddress is where the return address is: in the link register, on the stack, or in
 // another register, one that a call does not change before others.
 func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
-	plain, signed := held(gprX30), value{kind: signedEntry}
+	plain, signed := entryValue(gprX30), value{kind: signedEntry}
 	if link := s.gpr[gprX30]; !atCall && (link == plain || link == signed) {
 		return cfi.Rule{Kind: cfi.SameValue}, link == signed, true
 	}
@@ -114,7 +114,7 @@ func (f *flow) knows(s *state) (bits uint32) {
 		return bits
 	}
 	for r := uint8(19); r <= gprX29; r++ {
-		if s.gpr[r] == held(r) || s.hasSaved(held(r)) {
+		if s.gpr[r] == entryValue(r) || s.hasSaved(entryValue(r)) {
 			bits |= 1 << (r - 18)
 		}
 	}

@@ -92,8 +92,8 @@ func (v *view) state() (s state, ok bool) {
 // resumeAfter returns the offset at which the call around an offset returns: it
 // ends right after the offset, or at it where PC is the return address itself.
 // -1 says that there is no call.
-func resumeAfter(code []byte, at int) int {
-	for _, end := range [...]int{at + 1, at} {
+func resumeAfter(code []byte, offset int) int {
+	for _, end := range [...]int{offset + 1, offset} {
 		if end <= len(code) {
 			if c := callBefore(code[:end]); c == sdk.AfterDirectCall || c == sdk.AfterIndirectCall {
 				return end
@@ -205,27 +205,27 @@ func (v *view) mayCall(sp value) bool {
 // hasDroppedArguments says whether the call that returns at an offset may return as
 // far as its arguments show. They do not matter to a frame that is found by the
 // frame pointer.
-func (v *view) hasDroppedArguments(code []byte, at int) bool {
-	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, at)
+func (v *view) hasDroppedArguments(code []byte, offset int) bool {
+	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, offset)
 }
 
 // hasDroppedArguments says whether the code at an offset, where a call returns, takes
 // from the stack what was pushed for it right before. Where nothing does, the
 // call is one that does not return.
-func hasDroppedArguments(code []byte, at int) bool {
-	pushed := pushedBefore(code, at)
+func hasDroppedArguments(code []byte, offset int) bool {
+	pushed := pushedBefore(code, offset)
 	if pushed == 0 {
 		return true
 	}
 	for range maxStraight {
-		if at >= len(code) {
+		if offset >= len(code) {
 			return false
 		}
-		e, ok := readEffect(code[at:])
+		e, ok := readEffect(code[offset:])
 		if !ok {
 			return false
 		}
-		at += int(e.length)
+		offset += int(e.length)
 		switch {
 		case e.kind == effectPop && e.dst != gprNone && preserved>>e.dst&1 == 0:
 			if pushed -= int64(e.size); pushed == 0 {
@@ -252,16 +252,16 @@ const maxBefore = 96
 // ends at an offset. The instructions before it are found by beginning far
 // enough back: decoding falls into step with the code.
 func pushedBefore(code []byte, end int) int64 {
-	for from := max(0, end-maxBefore); from < end; from++ {
+	for first := max(0, end-maxBefore); first < end; first++ {
 		var pushed, last, padding int64
-		at := from
-		for at < end {
-			e, ok := readEffect(code[at:])
+		offset := first
+		for offset < end {
+			e, ok := readEffect(code[offset:])
 			if !ok {
 				break
 			}
 			last = pushed
-			at += int(e.length)
+			offset += int(e.length)
 			switch {
 			case e.kind == effectPush && (e.src == gprNone || preserved>>e.src&1 == 0 || pushed > 0):
 				pushed += padding + int64(e.size)
@@ -274,7 +274,7 @@ func pushedBefore(code []byte, end int) int64 {
 				pushed, padding = 0, 0
 			}
 		}
-		if at == end {
+		if offset == end {
 			// Arguments and their padding keep the stack aligned on 16 bytes; one
 			// push more aligns it, in place of a subtraction.
 			return last &^ 15
@@ -295,7 +295,7 @@ func (s *state) exit() view {
 		if sp.base != gprSP && sp.base != gprBP {
 			return view{} // a frame kept in another register has not been seen
 		}
-		if from, to := s.overlapping(sp, 8); from < to {
+		if first, end := s.overlapping(sp, 8); first < end {
 			return view{} // the return address was written
 		}
 	case sp.kind == contents:

@@ -41,16 +41,16 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if len(r.Parts) > 0 {
 		return reader.Rules(r)
 	}
-	at := int(r.PC - r.Start)
-	if rows := trampolineRows(r, at); rows != nil {
+	offset := int(r.PC - r.Start)
+	if rows := trampolineRows(r, offset); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
 	for _, known := range []func(*sdk.CodeRange, int) (cfi.Row, bool){deepestRow, interpreterRow} {
-		if row, ok := known(r, at); ok {
+		if row, ok := known(r, offset); ok {
 			return sdk.FrameRules{Rows: []cfi.Row{row}}
 		}
 	}
-	if isUncalled(r, at) {
+	if isUncalled(r, offset) {
 		return sdk.FrameRules{Reason: "the code is not entered by calls: it goes on through a stack of its own", Uncalled: true}
 	}
 	kind, _ := functionKinds.Kind(r.Name)
@@ -58,12 +58,12 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
 	}
 	if kind == sdk.StackSwitchFunction && r.Bounded && len(r.Code) <= maxCode {
-		if row, ok := switchRow(r, at); ok {
+		if row, ok := switchRow(r, offset); ok {
 			return sdk.FrameRules{Rows: []cfi.Row{row}}
 		}
 	}
 	if isLinkage(r.Name) || !r.Bounded {
-		if rows := pltRows(r, at); rows != nil {
+		if rows := pltRows(r, offset); rows != nil {
 			return sdk.FrameRules{Rows: rows}
 		}
 	}

@@ -23,8 +23,8 @@ func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, err
 // it does not, or in different ones.
 func (f *flow) tableState() *state {
 	var frame *state
-	for _, at := range f.tables {
-		p := f.Point(at)
+	for _, offset := range f.tables {
+		p := f.Point(offset)
 		if p == nil {
 			continue
 		}
@@ -57,19 +57,19 @@ func (f *flow) followTables() error {
 		}
 	}
 	doubtful, padded := false, false // padded: only padding lies since
-	for at := uint64(0); at < uint64(len(f.code)); {
-		e := f.effect(at)
+	for offset := uint64(0); offset < uint64(len(f.code)); {
+		e := f.effect(offset)
 		if e == nil {
-			at = f.nextReached(at) // data
+			offset = f.nextReached(offset) // data
 			continue
 		}
-		doubtful = f.IsRefuted(at) || doubtful && padded
+		doubtful = f.IsRefuted(offset) || doubtful && padded
 		padded = e.filler
-		if f.Point(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
-			a := arrival{Address: at, Source: codeflow.None, State: start}
+		if f.Point(offset) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+			a := arrival{Address: offset, Source: codeflow.None, State: start}
 			t := f.Examine(&a, 0)
 			if t.IsContradicted || doubtful && !t.IsConfirmed {
-				at = f.nextBlock(at)
+				offset = f.nextBlock(offset)
 				continue
 			}
 			_ = f.Follow(&a)
@@ -77,31 +77,31 @@ func (f *flow) followTables() error {
 				return err
 			}
 		}
-		at += uint64(e.length)
+		offset += uint64(e.length)
 	}
 	return nil
 }
 
 // nextBlock is the offset after the code that runs on from at.
-func (f *flow) nextBlock(at uint64) uint64 {
-	for at < uint64(len(f.code)) {
-		e := f.effect(at)
+func (f *flow) nextBlock(offset uint64) uint64 {
+	for offset < uint64(len(f.code)) {
+		e := f.effect(offset)
 		if e == nil {
-			return f.nextReached(at)
+			return f.nextReached(offset)
 		}
-		at += uint64(e.length)
+		offset += uint64(e.length)
 		if e.kind == effectJump || e.kind == effectReturn || e.kind == effectStop {
 			break
 		}
 	}
-	return at
+	return offset
 }
 
 // nextReached is the first offset after at that is reached.
-func (f *flow) nextReached(at uint64) uint64 {
-	for at++; at < uint64(len(f.code)) && f.Point(at) == nil; at++ {
+func (f *flow) nextReached(offset uint64) uint64 {
+	for offset++; offset < uint64(len(f.code)) && f.Point(offset) == nil; offset++ {
 	}
-	return at
+	return offset
 }
 
 // isThroughTable says whether an indirect jump goes through a table of targets

@@ -71,14 +71,14 @@ func (s *stub) length() (n int) {
 // instruction begins at an offset. Entries begin on 8 bytes. Of entries that
 // hold each other the longest counts. No entry calls, so a PC inside a call is
 // in none.
-func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
+func pltRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	if !r.Exact {
 		return nil
 	}
 	for i := range stubs {
 		s := &stubs[i]
-		for start := max(0, at-s.length()+1); start <= at; start++ {
-			if (r.Start+uint64(start))%8 != 0 || !s.isAt(r.Code[start:]) || !isInstructionStart(r.Code[start:], at-start) {
+		for start := max(0, offset-s.length()+1); start <= offset; start++ {
+			if (r.Start+uint64(start))%8 != 0 || !s.isAt(r.Code[start:]) || !isInstructionStart(r.Code[start:], offset-start) {
 				continue
 			}
 			if s.header && !s.isHeader(r.Code[start:]) {
@@ -122,15 +122,15 @@ func (s *stub) isAt(code []byte) bool {
 // isInstructionStart says whether an instruction begins at an offset of code that begins
 // with one.
 func isInstructionStart(code []byte, offset int) bool {
-	at := 0
-	for at < offset {
-		e, ok := layout(code[at:])
+	start := 0
+	for start < offset {
+		e, ok := layout(code[start:])
 		if !ok {
 			return false
 		}
-		at += e.length
+		start += e.length
 	}
-	return at == offset
+	return start == offset
 }
 
 // isHeader says whether the jump goes through the word after the pushed one. The push

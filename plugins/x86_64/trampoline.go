@@ -65,16 +65,16 @@ func signalFrame() *sdk.SignalFrame {
 // row then begins there, as those of C libraries do. A thread that is in the
 // kernel, in the system call, stands after its last byte, in what fills the space
 // up to the next function.
-func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
-	start, first, length := -1, at, 0
+func trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
+	start, first, length := -1, offset, 0
 	for _, code := range trampolines {
-		for i := max(0, at-len(code)); i <= at; i++ {
-			if hasPrefix(r.Code[i:], code) && (i+len(code) > at || r.Exact && isFill(r.Code[at:])) {
+		for i := max(0, offset-len(code)); i <= offset; i++ {
+			if hasPrefix(r.Code[i:], code) && (i+len(code) > offset || r.Exact && isFill(r.Code[offset:])) {
 				start, first, length = i, i, len(code)
 			}
 		}
-		if start < 0 && !r.Exact && hasPrefix(r.Code[at+1:], code) && resumeAfter(r.Code[:at+1], at) < 0 {
-			start, first, length = at+1, at, len(code)
+		if start < 0 && !r.Exact && hasPrefix(r.Code[offset+1:], code) && resumeAfter(r.Code[:offset+1], offset) < 0 {
+			start, first, length = offset+1, offset, len(code)
 		}
 	}
 	if start < 0 {
