@@ -100,18 +100,17 @@ func (f *flow) Leave(offset uint64, st *state) {
 // Equal compares two states.
 func (f *flow) Equal(a, b *state) bool { return a.isEqual(b) }
 
-// Merge keeps what two states have in common.
-func (f *flow) Merge(dst, a, b *state) { *dst = a.join(b) }
-
-// HasLost says whether two states have different frames.
-func (f *flow) HasLost(a, b, both *state) bool {
+// Merge keeps what two states have in common. Their frames differ if no register has the CFA in both.
+func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
+	both = a.join(b)
+	isA = both.isEqual(a)
 	if f.IsAhead {
-		return a.registers[sp] != b.registers[sp]
+		return both, isA, a.registers[sp] != b.registers[sp]
 	}
 	_, isInA := a.cfa()
 	_, isInB := b.cfa()
 	_, isInBoth := both.cfa()
-	return (isInA || isInB) && !isInBoth
+	return both, isA, (isInA || isInB) && !isInBoth
 }
 
 // tables is the state in which the function jumps through tables; nil where it does not. Where the

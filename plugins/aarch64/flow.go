@@ -232,10 +232,13 @@ var entryVectors = entryState().vectors
 func (f *flow) Equal(a, b *state) bool { return a.equal(b) }
 
 // Merge keeps what two states have in common.
-func (f *flow) Merge(dst, a, b *state) { *dst = join(a, b, f.IsAhead) }
+func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
+	both = join(a, b, f.IsAhead)
+	return both, both.equal(a), f.Trial() != nil && f.hasLost(a, b, &both)
+}
 
-// HasLost says whether joining two states loses what one of them knew of the frame.
-func (f *flow) HasLost(a, b, both *state) bool {
+// hasLost says whether joining two states loses what one of them knew of the frame.
+func (f *flow) hasLost(a, b, both *state) bool {
 	if f.IsAhead {
 		return a.gpr[gprSP] != b.gpr[gprSP] // the preserved registers may hold anything by now
 	}

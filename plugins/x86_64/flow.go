@@ -205,11 +205,14 @@ func (f *flow) Join(p *point, st *state, isFirst bool) (hasChanged bool) {
 func (f *flow) Equal(a, b *state) bool { return a.equal(b) }
 
 // Merge keeps what two states have in common.
-func (f *flow) Merge(dst, a, b *state) { *dst = join(a, b, f.IsAhead) }
+func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
+	both = join(a, b, f.IsAhead)
+	return both, both.equal(a), f.Trial() != nil && f.hasLost(a, b, &both)
+}
 
-// HasLost says whether joining two states loses what one of them knew of the
+// hasLost says whether joining two states loses what one of them knew of the
 // frame.
-func (f *flow) HasLost(a, b, both *state) bool {
+func (f *flow) hasLost(a, b, both *state) bool {
 	if f.IsAhead {
 		// The preserved registers may hold anything by now.
 		return a.gpr[gprSP] != b.gpr[gprSP]

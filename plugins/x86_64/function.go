@@ -33,7 +33,7 @@ func (f *flow) tableState() *state {
 			continue
 		}
 		both := join(frame, &p.State, f.IsAhead)
-		if f.HasLost(frame, &p.State, &both) {
+		if f.hasLost(frame, &p.State, &both) {
 			return nil
 		}
 		frame = &both

@@ -47,11 +47,10 @@ type CPU[S any] interface {
 	Leave(address uint64, s *S)
 	// Equal compares two states.
 	Equal(a, b *S) bool
-	// Merge makes dst the state in which everything is known that both a and b know.
-	Merge(dst, a, b *S)
-	// HasLost is true if merging a and b has lost what one of them knew of the frame: they are
-	// states of different frames.
-	HasLost(a, b, both *S) bool
+	// Merge returns the state in which everything is known that both a and b know, and whether that
+	// is a. hasLost is true if it has lost what one of them knew of the frame: they are states of
+	// different frames. It counts in a trial alone.
+	Merge(a, b *S) (both S, isA, hasLost bool)
 	// IsWrongReturn is true for a return with another frame than the function began with. What was
 	// concluded there is wrong: a call before it does not return, or it is no plain function.
 	IsWrongReturn(p *Point[S]) bool
@@ -88,7 +87,6 @@ type Function[S any] struct {
 	shift    uint8  // an address is 1<<shift bytes
 	size     uint64 // of the code, in addresses
 	limits   Limits
-	both     S                 // of Join
 	refuted  map[uint64]bool   // arrivals
 	previous map[uint64]uint64 // the call that a call was reached behind, see NearestReturns
 }
@@ -184,23 +182,18 @@ func (f *Function[S]) Join(p *Point[S], s *S, isFirst bool) (hasChanged bool) {
 		}
 		return false
 	}
-	f.cpu.Merge(&f.both, old, s)
-	if t != nil {
-		if f.cpu.HasLost(old, s, &f.both) {
-			t.IsContradicted = true
-			return false
-		}
-		if f.IsKnown(p) {
-			t.IsConfirmed = true
-			t.IsContradicted = t.IsContradicted || !f.cpu.Agrees(p, s)
-			return false
-		}
+	both, isOld, hasLost := f.cpu.Merge(old, s)
+	switch {
+	case t != nil && hasLost:
+		t.IsContradicted = true
+	case f.IsKnown(p):
+		t.IsConfirmed = true
+		t.IsContradicted = t.IsContradicted || !f.cpu.Agrees(p, s)
+	case !isOld:
+		p.State = both
+		return true
 	}
-	if f.cpu.Equal(&f.both, old) {
-		return false
-	}
-	p.State = f.both
-	return true
+	return false
 }
 
 // Agrees is true: to have the same frame is enough.

@@ -59,13 +59,10 @@ func (f *stackCPU) Leave(n uint64, depth *int) {
 	}
 }
 
-func (f *stackCPU) Equal(a, b *int) bool         { return *a == *b }
-func (f *stackCPU) HasLost(a, b, both *int) bool { return *a != *b && *both == unknownDepth }
+func (f *stackCPU) Equal(a, b *int) bool { return *a == *b }
 
-func (f *stackCPU) Merge(dst, a, b *int) {
-	if *dst = *a; *a != *b {
-		*dst = unknownDepth
-	}
+func (f *stackCPU) Merge(a, b *int) (both int, isA, hasLost bool) {
+	return unknownDepth, *a == unknownDepth, *a != *b
 }
 
 func (f *stackCPU) IsWrongReturn(p *Point[int]) bool {
