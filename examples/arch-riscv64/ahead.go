@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // This file finds the frame of code whose beginning is not known by what lies ahead of the PC.
@@ -21,23 +22,21 @@ const maxAhead = 1 << 12
 
 // aheadRow is the row of the instruction at the offset at of code: a return that is reached from
 // it shows what the caller's stack pointer is, and where its registers are loaded from.
-func aheadRow(code []byte, at int) (row cfi.Row, err error) {
-	if code = code[:min(len(code), at+maxAhead)]; at >= len(code) {
+func aheadRow(code []byte, offset int) (row cfi.Row, err error) {
+	if code = code[:min(len(code), offset+maxAhead)]; offset >= len(code) {
 		return row, errNoReturn
 	}
-	f := &flow{code: code, states: make([]*state, len(code)), weak: make([]bool, len(code)), steps: 1<<12 + 64*maxAhead}
+	f := newFlow(codeflow.OnePiece(0, code))
+	f.IsAhead = true
 	start := entryState()
 	start.isAhead = true
-	f.sure = append(f.sure, arrival{at, start})
-	if err := f.run(); err != nil {
+	if err := f.follow(uint64(offset), start); err != nil {
 		return row, err
 	}
 	var found *state
-	for at, st := range f.states {
-		if st == nil {
-			continue
-		}
-		if in, _ := decode(code[at:]); in.effect != jumpTo || in.rs1 != ra || in.rd != zero || !st.showsFrame() {
+	for _, p := range f.Found() {
+		st := &p.State
+		if in, _ := decode(code[p.Address:]); !in.isReturn() || in.rd != zero || !st.showsFrame() {
 			continue
 		}
 		switch {
@@ -46,7 +45,8 @@ func aheadRow(code []byte, at int) (row cfi.Row, err error) {
 		case found.registers[sp] != st.registers[sp] || found.registers[ra] != st.registers[ra]:
 			return row, errDisagrees
 		default:
-			found = found.join(st)
+			both := found.join(st)
+			found = &both
 		}
 	}
 	if found == nil {

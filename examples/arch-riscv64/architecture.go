@@ -13,6 +13,7 @@ import (
 	"context"
 
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // architecture is sdk.Architecture for RV64. It keeps no state.
@@ -26,18 +27,12 @@ func (architecture) Describe(context.Context) (*sdk.Description, error) { return
 
 // OpenObject finds the functions that are not what their call frame information says.
 func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
-	answer := &sdk.OpenObjectAnswer{}
-	for _, s := range req.Symbols {
-		if kind, ok := functionKinds[s.Name]; ok && s.Size > 0 && s.Address+s.Size > s.Address {
-			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: s.Address + s.Size, Kind: kind})
-		}
-	}
-	return answer, nil
+	return &sdk.OpenObjectAnswer{Functions: functionKinds.Functions(req)}, nil
 }
 
 // functionKinds are functions by their symbols. The vDSO's call frame information of
 // the trampoline says that it is a signal frame, but not where the registers are.
-var functionKinds = map[string]sdk.FunctionKind{
+var functionKinds = codeflow.FunctionKinds{
 	"__vdso_rt_sigreturn": sdk.TrampolineFunction,
 	"_start":              sdk.OutermostFunction,
 }

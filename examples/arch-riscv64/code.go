@@ -50,8 +50,7 @@ type state struct {
 	isAhead   bool   // what the code began with is that of the PC, and memory has been written before
 }
 
-func entryState() *state {
-	s := &state{}
+func entryState() (s state) {
 	for r := range s.registers {
 		s.registers[r] = value{kind: atEntry, base: uint32(r)}
 	}
@@ -64,8 +63,8 @@ func (s *state) isEqual(o *state) bool {
 }
 
 // join keeps what both states say.
-func (s *state) join(o *state) *state {
-	both := *s
+func (s *state) join(o *state) (both state) {
+	both = *s
 	for r := range both.registers {
 		if s.registers[r] != o.registers[r] {
 			both.registers[r] = value{}
@@ -81,7 +80,7 @@ func (s *state) join(o *state) *state {
 		}
 	}
 	if !s.isAhead {
-		return &both
+		return both
 	}
 	for _, x := range o.slots {
 		if !slices.ContainsFunc(both.slots, func(y slot) bool { return x.off == y.off }) && len(both.slots) < maxSlots {
@@ -89,7 +88,7 @@ func (s *state) join(o *state) *state {
 		}
 	}
 	slices.SortFunc(both.slots, func(a, b slot) int { return int(a.off - b.off) })
-	return &both
+	return both
 }
 
 // place is where rs1 + imm is in the frame.
@@ -198,16 +197,21 @@ func (s *state) expire() {
 	s.slots = slices.DeleteFunc(slices.Clone(s.slots), func(x slot) bool { return x.off < low.off })
 }
 
-// row is the row of a state; ok is false where the CFA or the return address is not
-// known. The CFA is the stack pointer that the function began with.
-func (s *state) row() (row cfi.Row, ok bool) {
+// cfa is the rule of the CFA, the stack pointer that the function began with; ok is false where
+// no register has it.
+func (s *state) cfa() (rule cfi.CFARule, ok bool) {
 	for _, r := range [...]uint32{fp, sp, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27} {
 		if v := s.registers[r]; v.kind == atEntry && v.base == sp {
-			row.CFA = cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(r), Offset: -v.off}
-			break
+			return cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(r), Offset: -v.off}, true
 		}
 	}
-	if row.CFA.Kind == cfi.NoCFA {
+	return rule, false
+}
+
+// row is the row of a state; ok is false where the CFA or the return address is not
+// known.
+func (s *state) row() (row cfi.Row, ok bool) {
+	if row.CFA, ok = s.cfa(); !ok {
 		return row, false
 	}
 	row.ReturnAddress = uint64(ra)

@@ -3,9 +3,6 @@
 package riscv64
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
@@ -55,7 +52,7 @@ func describe() *sdk.Description {
 		CallDistance:   1,
 		MaxInstruction: 4,
 		StackAlign:     8,
-		Symbols:        slices.Sorted(maps.Keys(functionKinds)),
+		Symbols:        functionKinds.Symbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,
 	}

@@ -3,220 +3,156 @@
 package riscv64
 
 import (
-	"errors"
-
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // maxCode is the size of the largest function that is read.
 const maxCode = 1 << 18
 
-var (
-	errBudget = errors.New("the code takes more steps to read than any compiled function")
-	errReturn = errors.New("the function returns with another stack pointer than it began with: what a call before it does is not what it seems")
-)
-
-// A flow follows a function over all its branches, and finds the state before each
-// instruction. What two ways say differently is not known.
-//
-// A call may not return. What follows it may then be another part of the function, with
-// another frame: what jumps say of that counts for more.
+// A flow is a function, whose code codeflow follows over all its branches. Addresses are offsets.
 type flow struct {
-	code   []byte
-	states []*state // before the instruction at an offset
-	weak   []bool   // that state came over a call alone
-	sure   []arrival
-	later  []arrival // after calls
-	tables *state    // where the function jumps to the address in a register
-	steps  int
+	*codeflow.Function[state]
+	code    []byte
+	isExact bool // rows need not hold while a callee runs
 }
 
-type arrival struct {
-	at int
-	st *state
+func newFlow(code *codeflow.Pieces) *flow {
+	const maxCalls = 8
+	f := &flow{code: code.Code}
+	f.Function = codeflow.NewFunction(f, code, 1, codeflow.Limits{Steps: 1<<12 + 64*len(f.code), Calls: maxCalls})
+	return f
 }
 
-func readFunction(code []byte) (*flow, error) {
-	f := &flow{code: code, states: make([]*state, len(code)), weak: make([]bool, len(code)), steps: 1<<12 + 64*len(code)}
-	f.sure = append(f.sure, arrival{0, entryState()})
-	if err := f.run(); err != nil {
+// readFunction follows a function from its first instruction.
+func readFunction(code *codeflow.Pieces) (*flow, error) {
+	f := newFlow(code)
+	if err := f.follow(0, entryState()); err != nil {
 		return nil, err
 	}
 	// What nothing leads to is reached by a table of addresses.
-	for at := 0; at < len(code) && f.tables != nil; {
-		in, ok := decode(code[at:])
+	tables := f.tables()
+	for offset := 0; offset < len(f.code) && tables != nil; {
+		in, ok := decode(f.code[offset:])
 		if !ok {
 			break
 		}
-		if f.states[at] == nil {
-			f.later = append(f.later, arrival{at, f.tables})
-			if err := f.run(); err != nil {
-				return nil, err
+		if f.Point(uint64(offset)) == nil {
+			a := codeflow.Arrival[state]{Address: uint64(offset), Source: codeflow.None, State: *tables}
+			if t := f.Examine(&a, 0); !t.IsContradicted {
+				if err := f.follow(a.Address, a.State); err != nil {
+					return nil, err
+				}
 			}
 		}
-		at += in.length
+		offset += in.length
 	}
-	return f, f.check()
+	return f, nil
 }
 
-func (f *flow) run() error {
-	for len(f.sure)+len(f.later) > 0 {
-		list, isWeak := &f.sure, false
-		if len(f.sure) == 0 {
-			list, isWeak = &f.later, true
-		}
-		next := (*list)[len(*list)-1]
-		*list = (*list)[:len(*list)-1]
-		if err := f.follow(next, isWeak); err != nil {
-			return err
-		}
+// follow follows all code that is reached from an instruction.
+func (f *flow) follow(offset uint64, st state) error {
+	if err := f.Follow(&codeflow.Arrival[state]{Address: offset, Source: codeflow.None, State: st}); err != nil {
+		return err
 	}
-	return nil
+	return f.Resume(f)
 }
 
-// follow follows straight-line code from an arrival.
-func (f *flow) follow(a arrival, isWeak bool) error {
-	at, st := a.at, a.st
-	for at >= 0 && at < len(f.code) {
-		if st = f.arrive(at, st, isWeak); st == nil {
-			return nil
-		}
-		if f.steps--; f.steps < 0 {
-			return errBudget
-		}
-		in, ok := decode(f.code[at:])
-		if !ok {
-			return nil
-		}
-		after := *st
-		after.step(&in)
-		next := at + in.length
-		switch in.effect {
-		case stop:
-			return nil
-		case jump:
-			next = f.target(at, &in)
-		case jumpTo:
-			f.jumps(st, &in)
-			return nil
-		case branch:
-			f.arriveBy(f.target(at, &in), &after, isWeak)
-		case call:
-			f.later = append(f.later, arrival{next, &after})
-			return nil
-		}
-		at, st = next, &after
+// flowKinds are the effects that do not lead to the next instruction alone.
+var flowKinds = [...]codeflow.Kind{branch: codeflow.Branch, jump: codeflow.Jump, jumpTo: codeflow.Jump, call: codeflow.Call, stop: codeflow.Stop}
+
+// Instruction reads the instruction at an offset.
+func (f *flow) Instruction(offset uint64) (out codeflow.Instruction, ok bool) {
+	in, ok := decode(f.code[offset:])
+	if !ok {
+		return out, false
 	}
-	return nil
+	out = codeflow.Instruction{Kind: flowKinds[in.effect], Length: uint8(in.length), Distance: in.imm,
+		IsDirect: in.effect == branch || in.effect == jump}
+	if in.isReturn() {
+		out.Kind = codeflow.Return
+	}
+	return out, true
 }
 
-// arriveBy has a branch followed later.
-func (f *flow) arriveBy(at int, st *state, isWeak bool) {
+func (in *instruction) isReturn() bool { return in.effect == jumpTo && in.rs1 == ra }
+
+// Apply makes a state that after an instruction.
+func (f *flow) Apply(offset uint64, st *state) {
+	in, _ := decode(f.code[offset:])
+	st.step(&in)
+}
+
+// Leave judges a region by how it leaves the function: with the stack pointer that it began with,
+// unless it jumps through a table.
+func (f *flow) Leave(offset uint64, st *state) {
+	t, low := f.Trial(), st.registers[sp]
+	in, ok := decode(f.code[offset:])
 	switch {
-	case at < 0:
-	case isWeak:
-		f.later = append(f.later, arrival{at, st})
-	default:
-		f.sure = append(f.sure, arrival{at, st})
+	case t == nil, f.IsAhead, !ok, in.effect == stop:
+	case low == value{kind: atEntry, base: sp}:
+		t.IsConfirmed = true
+	case in.isReturn() && low.kind == atEntry:
+		t.IsContradicted = true
 	}
 }
 
-// arrive joins a state to that of an instruction; nil where that says nothing new.
-func (f *flow) arrive(at int, st *state, isWeak bool) *state {
-	old := f.states[at]
-	hasFrame := func() bool { return old.registers[sp] == st.registers[sp] }
-	switch {
-	case old == nil:
-	case isWeak && !f.weak[at] && !hasFrame():
-		return nil // the call does not return
-	case !isWeak && f.weak[at] && !hasFrame():
-	default:
-		if st = old.join(st); st.isEqual(old) {
-			return nil
-		}
-		isWeak = isWeak && f.weak[at]
+// Equal compares two states.
+func (f *flow) Equal(a, b *state) bool { return a.isEqual(b) }
+
+// Merge keeps what two states have in common. Their frames differ if no register has the CFA in both.
+func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
+	both = a.join(b)
+	isA = both.isEqual(a)
+	if f.IsAhead {
+		return both, isA, a.registers[sp] != b.registers[sp]
 	}
-	f.states[at], f.weak[at] = st, isWeak
-	return st
+	_, isInA := a.cfa()
+	_, isInB := b.cfa()
+	_, isInBoth := both.cfa()
+	return both, isA, (isInA || isInB) && !isInBoth
 }
 
-// target is the offset that a jump goes to; -1 for one outside the function.
-func (f *flow) target(at int, in *instruction) int {
-	if to := int64(at) + in.imm; to >= 0 && to < int64(len(f.code)) {
-		return int(to)
-	}
-	return -1
-}
-
-// jumps notes the state at a jump through a table, which is what it is where the function
-// has a frame. Elsewhere it is a return, or a call in place of one.
-func (f *flow) jumps(st *state, in *instruction) {
-	low := st.registers[sp]
-	if in.rs1 == ra || low.kind != atEntry || low.base != sp || low.off == 0 {
-		return
-	}
-	if f.tables == nil {
-		f.tables = st
-		return
-	}
-	f.tables = f.tables.join(st)
-}
-
-// check looks at the returns: the stack pointer is there what it was at the beginning.
-func (f *flow) check() error {
-	for at, st := range f.states {
-		if st == nil {
-			continue
-		}
-		in, _ := decode(f.code[at:])
-		if low := st.registers[sp]; in.effect == jumpTo && in.rs1 == ra && low.kind != unknown && low != (value{kind: atEntry, base: sp}) {
-			return errReturn
+// tables is the state in which the function jumps through tables; nil where it does not. Where the
+// function has no frame, a jump to the address in a register is a call in place of a return.
+func (f *flow) tables() (frame *state) {
+	for _, p := range f.Found() {
+		in, ok := decode(f.code[p.Address:])
+		low := p.State.registers[sp]
+		switch {
+		case !ok, in.effect != jumpTo, in.rs1 == ra, low.kind != atEntry, low.base != sp, low.off == 0:
+		case frame == nil:
+			frame = &p.State
+		default:
+			both := frame.join(&p.State)
+			frame = &both
 		}
 	}
-	return nil
+	return frame
 }
 
-// functionRows are the rows of a function whose first instruction begins the code. A row
-// of a call also holds while the callee runs, which has ra then.
-func functionRows(start uint64, code []byte, isExact bool) ([]cfi.Row, error) {
+// IsWrongReturn says whether a return has another stack pointer than the function began with.
+func (f *flow) IsWrongReturn(p *codeflow.Point[state]) bool {
+	in, _ := decode(f.code[p.Address:])
+	low := p.State.registers[sp]
+	return in.isReturn() && low.kind != unknown && low != (value{kind: atEntry, base: sp})
+}
+
+// Row is the row of an instruction. That of a call also holds while the callee runs, which has ra
+// then.
+func (f *flow) Row(p *codeflow.Point[state]) (row cfi.Row, ok bool) {
+	in, _ := decode(f.code[p.Address:])
+	row, ok = p.State.row()
+	_, isSaved := row.Rule(uint64(ra))
+	return row, ok && (in.effect != call || f.isExact || isSaved)
+}
+
+// functionRows are the rows of a function whose first instruction begins the code.
+func functionRows(code *codeflow.Pieces, isExact bool) ([]cfi.Row, error) {
 	f, err := readFunction(code)
 	if err != nil {
 		return nil, err
 	}
-	var rows []cfi.Row
-	for at, st := range f.states {
-		if st == nil {
-			continue
-		}
-		in, ok := decode(code[at:])
-		if !ok {
-			continue
-		}
-		row, ok := st.row()
-		if _, isSaved := row.Rule(uint64(ra)); !ok || in.effect == call && !isExact && !isSaved {
-			continue
-		}
-		row.Start, row.End = start+uint64(at), start+uint64(at+in.length)
-		if n := len(rows); n > 0 && rows[n-1].End > row.Start {
-			rows[n-1].End = row.Start // a jump into an instruction
-		}
-		if n := len(rows); n > 0 && rows[n-1].End == row.Start && isSame(&rows[n-1], &row) {
-			rows[n-1].End = row.End
-			continue
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-func isSame(a, b *cfi.Row) bool {
-	if a.CFA.Register != b.CFA.Register || a.CFA.Offset != b.CFA.Offset || len(a.Rules) != len(b.Rules) {
-		return false
-	}
-	for i := range a.Rules {
-		if x, y := &a.Rules[i], &b.Rules[i]; x.Column != y.Column || x.Rule.Kind != y.Rule.Kind || x.Rule.Offset != y.Rule.Offset {
-			return false
-		}
-	}
-	return true
+	f.isExact = isExact
+	return f.Rows(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // TestRowsAreThoseOfCallFrameInformation reads every function of libraries that has call
@@ -76,7 +77,7 @@ func (c *comparison) compare(fde *cfi.FDE) {
 	}
 	c.functions++
 	code := c.code[fde.Start-c.address : fde.End-c.address]
-	f, err := readFunction(code)
+	f, err := readFunction(codeflow.OnePiece(0, code))
 	isAfterCall := false
 	for at := 0; at < len(code); {
 		in, ok := decode(code[at:])
@@ -87,13 +88,13 @@ func (c *comparison) compare(fde *cfi.FDE) {
 			c.t.Fatal(err)
 		}
 		switch {
-		case err != nil || f.states[at] == nil:
+		case err != nil || f.Point(uint64(at)) == nil:
 			c.unknown++
 		default:
-			c.compareState(fde.Start+uint64(at), f.states[at], &row)
+			c.compareState(fde.Start+uint64(at), &f.Point(uint64(at)).State, &row)
 		}
-		if err == nil && f.states[at] != nil && c.ahead.isNext(isAfterCall) {
-			c.compareAhead(fde.Start+uint64(at), isAfterCall, f.states[at])
+		if err == nil && f.Point(uint64(at)) != nil && c.ahead.isNext(isAfterCall) {
+			c.compareAhead(fde.Start+uint64(at), isAfterCall, &f.Point(uint64(at)).State)
 		}
 		isAfterCall = in.effect == call
 		at += in.length
@@ -157,7 +158,7 @@ func FuzzFunctionRows(f *testing.F) {
 	f.Add([]byte{0x63, 0x00, 0x05, 0x00, 0x67, 0x80, 0x07, 0x00}, true)
 	f.Fuzz(func(t *testing.T, code []byte, isExact bool) {
 		const start = 0x1000
-		rows, _ := functionRows(start, code, isExact)
+		rows, _ := functionRows(codeflow.OnePiece(start, code), isExact)
 		last := uint64(start)
 		for _, row := range rows {
 			if row.Start < last || row.End <= row.Start || row.End > start+uint64(len(code)) {

@@ -4,11 +4,11 @@ package riscv64
 
 import (
 	"bytes"
-	"fmt"
+	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // trampoline is the code that a signal handler returns to: li a7, 139; ecall. The number
@@ -20,7 +20,6 @@ var trampoline = []byte{0x93, 0x08, 0xb0, 0x08, 0x73, 0x00, 0x00, 0x00}
 // with the PC, x1 to x31 and then f0 to f31.
 const (
 	savedPC    = 128 + 176
-	savedSP    = savedPC + 8*2
 	savedFloat = savedPC + 8*32
 )
 
@@ -29,51 +28,29 @@ const (
 // and the row then begins there. A thread that is in the system call may stand behind
 // the last instruction.
 func trampolineRow(r *sdk.CodeRange) (cfi.Row, bool) {
-	at := int(r.PC - r.Start)
-	for start := max(0, at-len(trampoline)); start <= at+1 && start < len(r.Code); start++ {
+	offset := int(r.PC - r.Start)
+	for start := max(0, offset-len(trampoline)); start <= offset+1 && start < len(r.Code); start++ {
 		end := start + len(trampoline)
-		if !bytes.HasPrefix(r.Code[start:], trampoline) || r.Exact && start > at || !r.Exact && end <= at {
+		if !bytes.HasPrefix(r.Code[start:], trampoline) || r.Exact && start > offset || !r.Exact && end <= offset {
 			continue
 		}
-		row := sigframeRow()
-		row.Start, row.End = r.Start+uint64(min(start, at)), r.Start+uint64(max(end, at+1))
+		row := signalRow()
+		row.Start, row.End = r.Start+uint64(min(start, offset)), r.Start+uint64(max(end, offset+1))
 		return row, true
 	}
 	return cfi.Row{}, false
 }
 
-// sigframeRow finds what a signal interrupted by the registers that the kernel saved.
+// signalRow finds what a signal interrupted by the registers that the kernel saved.
 // What was interrupted may be about to execute its first instruction, with its own
 // return address in ra: so its PC has a column of its own.
-func sigframeRow() cfi.Row {
-	row := cfi.Row{
-		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(sp, savedSP, true)},
-		ReturnAddress: uint64(pc),
-		SignalFrame:   true,
-	}
-	at := func(register uint32, offset int64) {
-		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register),
-			Rule: cfi.Rule{Kind: cfi.Expression, Expr: expression(sp, offset, false)}})
-	}
+var signalRow = sync.OnceValue(func() cfi.Row {
+	var saved []codeflow.SavedRegister
 	for r := ra; r < 32; r++ {
-		at(r, savedPC+8*int64(r))
+		saved = append(saved, codeflow.SavedRegister{Register: r, Offset: savedPC + 8*int64(r)})
 	}
 	for r := f0; r < f0+32; r++ {
-		at(r, savedFloat+8*int64(r-f0))
+		saved = append(saved, codeflow.SavedRegister{Register: r, Offset: savedFloat + 8*int64(r-f0)})
 	}
-	at(pc, savedPC)
-	return row
-}
-
-// expression is the address at a register plus an offset, or the word that is there.
-func expression(register uint32, offset int64, isWord bool) []byte {
-	text := fmt.Sprintf("breg%d %d", register, offset)
-	if isWord {
-		text += "; deref"
-	}
-	expr, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
-	if err != nil {
-		panic(err) // no text is from outside
-	}
-	return expr
-}
+	return codeflow.SignalRow(sp, pc, append(saved, codeflow.SavedRegister{Register: pc, Offset: savedPC}))
+})

@@ -3,6 +3,7 @@
 package aarch64
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -13,51 +14,51 @@ import (
 // maxAhead is how far from a PC, either way, code is read for a return: instructions.
 const maxAhead = 1 << 11
 
-// aheadRow reads the code ahead of a PC for a return. Where the return address, the stack
+// aheadRows reads the code ahead of a PC for a return. Where the return address, the stack
 // pointer and the preserved registers come from there is where the caller's are now. The row
-// covers the instruction at the PC alone: another way may lead to the next one, with other
+// covers the instruction at the PC alone: another edge may lead to the next one, with other
 // registers saved. Reason says why there is none.
-func aheadRow(r *sdk.CodeRange) (row cfi.Row, reason string) {
+func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	skipped := -r.Start % instructionSize
 	if r.PC-r.Start < skipped || r.Exact && r.PC%instructionSize != 0 {
-		return row, "the PC is not on an address of instructions, which are at multiples of 4"
+		return nil, "the PC is not on an address of instructions, which are at multiples of 4"
 	}
 	start, code := r.Start+skipped, r.Code[skipped:]
-	at := (r.PC - start) / instructionSize
-	end := at + 1
+	n := (r.PC - start) / instructionSize
+	end := n + 1
 	if !r.Exact {
 		// PC is inside a call, which may not return. It is judged as the instruction after
 		// it: a call leaves the stack pointer as it was.
 		var ok bool
-		if end, ok = resumeAfter(code, at); !ok {
-			return row, "the PC is not inside a call"
+		if end, ok = resumeAfter(code, n); !ok {
+			return nil, "the PC is not inside a call"
 		}
-		at = end
+		n = end
 	}
-	if !isInstruction(code, at) {
-		return row, "there is no code ahead to read"
+	if !isInstruction(code, n) {
+		return nil, "there is no code ahead to read"
 	}
-	v, reason := lookAhead(code, at, !r.Exact)
-	if reason != "" {
-		return row, reason
+	v, err := lookAhead(code, n, !r.Exact)
+	if err != nil {
+		return nil, err.Error()
 	}
 	var e effect
-	readEffect(word(code, at), &e)
+	readEffect(word(code, n), &e)
 	s := v.state()
 	row, ok := s.row(!r.Exact || e.kind == effectCall)
 	if !ok {
-		return row, "what the frame is found by may change in the call"
+		return nil, "what the frame is found by may change in the call"
 	}
 	row.Start, row.End = r.PC, max(start+end*instructionSize, r.PC+1)
-	return row, ""
+	return []cfi.Row{row}, ""
 }
 
 // isInstruction says whether the code has a whole instruction of that number.
-func isInstruction(code []byte, at uint64) bool { return at < uint64(len(code)/instructionSize) }
+func isInstruction(code []byte, n uint64) bool { return n < uint64(len(code)/instructionSize) }
 
 // resumeAfter is where the call returns that an instruction is, or that lies before it.
-func resumeAfter(code []byte, at uint64) (resume uint64, ok bool) {
-	for _, end := range [...]uint64{at + 1, at} {
+func resumeAfter(code []byte, n uint64) (resume uint64, ok bool) {
+	for _, end := range [...]uint64{n + 1, n} {
 		if end == 0 || !isInstruction(code, end-1) {
 			continue
 		}
@@ -80,45 +81,42 @@ type view struct {
 }
 
 // lookAhead finds the frame before an instruction by following the code to its returns.
-// afterCall says that the instruction before is a call in progress.
-//
-// Returns that jumps alone reach count first, then those behind one call, and so on: the
-// fewer calls are assumed to return, the surer the answer. All returns that are reached by
-// equally many must agree. A return of another function, behind a call that does not come
-// back, is none: no word of this frame is its return address.
-func lookAhead(code []byte, at uint64, afterCall bool) (v view, reason string) {
-	from := at - min(at, maxAhead)
-	to := min(uint64(len(code)/instructionSize), at+maxAhead)
-	f := newFlow(codeflow.OnePiece(0, code[from*instructionSize:to*instructionSize]), true)
+// afterCall says that the instruction before is a call in progress. All returns that are
+// reached behind equally many calls must agree. A return of another function, behind a call
+// that does not come back, is none: no word of this frame is its return address.
+func lookAhead(code []byte, n uint64, afterCall bool) (v view, err error) {
+	first := n - min(n, maxAhead)
+	end := min(uint64(len(code)/instructionSize), n+maxAhead)
+	f := newFlow(codeflow.OnePiece(0, code[first*instructionSize:end*instructionSize]), true)
 	start := entryState()
 	if afterCall {
 		start.apply(&effect{kind: effectCall}, true)
 	}
-	v, sure, reason := f.nearestReturn(&arrival{At: at - from, From: codeflow.None, State: start})
-	if reason == "" && (afterCall || !sure) {
-		v.forgetWritten(f, at-from, !afterCall)
+	v, isSure, err := f.nearestReturn(&arrival{Address: n - first, Source: codeflow.None, State: start})
+	if err == nil && (afterCall || !isSure) {
+		v.forgetWritten(f, n-first, !afterCall)
 	}
-	return v, reason
+	return v, err
 }
 
 // forgetWritten forgets registers that the return leaves alone although the function writes
 // them. The return lies behind a call, which need not come back: what follows it may be
 // another part of the function, which is entered where they are not saved. isExact says that
 // what is saved right from the instruction on was in its register there.
-func (v *view) forgetWritten(f *flow, at uint64, isExact bool) {
+func (v *view) forgetWritten(f *flow, n uint64, isExact bool) {
 	saved := entryState()
-	for n := at; isExact && f.isInside(n) && f.effect(n).kind < effectCall; n++ {
-		saved.apply(f.effect(n), true)
+	for i := n; isExact && f.IsInside(i) && f.effect(i).kind < effectCall; i++ {
+		saved.apply(f.effect(i), true)
 	}
-	from, to := at, at
-	for from > 0 && !isPrologue(word(f.code, from)) {
-		from--
+	first, end := n, n
+	for first > 0 && !isPrologue(word(f.code, first)) {
+		first--
 	}
-	for to++; f.isInside(to) && !isPrologue(word(f.code, to)); to++ {
+	for end++; f.IsInside(end) && !isPrologue(word(f.code, end)); end++ {
 	}
-	general, vectors := f.written(from, to)
+	general, vectors := f.written(first, end)
 	for i := range v.general {
-		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		own := entryValue(uint8(19 + i)) //nolint:gosec // below 30
 		if v.general[i] == own && general>>(19+i)&1 != 0 && !saved.isStoredElsewhere(own, gprNone) {
 			v.general[i] = value{}
 		}
@@ -142,61 +140,31 @@ func isPrologue(w uint32) bool {
 	return false
 }
 
-// A nearest collects the returns that a flow finds.
-type nearest struct {
-	*flow
-	seen   int    // points
-	v      view   // at the returns
-	found  bool   // there are some
-	reason string // why there are none
-}
-
 // nearestReturn finds the frame at an arrival by the returns that the fewest calls lie
-// before; sure says that there is none.
-func (f *flow) nearestReturn(start *arrival) (v view, sure bool, reason string) {
-	n := nearest{flow: f, reason: "the code ahead leads to no return"}
-	if problem := n.region(start); problem != "" {
-		return v, false, problem
-	}
-	sure = n.found
-	for !n.found && len(f.Held()) > 0 {
-		for _, a := range f.Release(0) {
-			if t := f.try(&a, 0); t.IsContradicted || t.IsCut {
-				continue
-			}
-			if problem := n.region(&a); problem != "" {
-				return v, false, problem
-			}
-		}
-	}
-	if !n.found {
-		return v, false, n.reason
-	}
-	return n.v, sure, ""
-}
-
-// region follows the region at an arrival.
-func (n *nearest) region(a *arrival) (problem string) {
-	if err := n.Follow(a); err != nil {
-		return err.Error()
-	}
-	for ; n.seen < len(n.Found()); n.seen++ {
-		p := n.Found()[n.seen]
-		e := n.effect(p.At)
-		if e.kind != effectReturn || e.dst != gprX30 {
-			continue
+// before; isSure says that there is none.
+func (f *flow) nearestReturn(start *arrival) (v view, isSure bool, err error) {
+	isFound, missing := false, errors.New("the code ahead leads to no return")
+	isSure, err = f.NearestReturns(start, func(p *point, _ uint64) (isFrame bool, err error) {
+		e := f.effect(p.Address)
+		if e.dst != gprX30 {
+			return false, nil
 		}
 		exit, ok := p.State.exit(e.signed)
 		switch {
 		case !ok:
-			n.reason = "the code ahead leads to a return whose frame is not known"
-		case !n.found:
-			n.v, n.found = exit, true
-		case !n.v.join(&exit):
-			return "the code ahead leads to returns with different frames"
+			missing = errors.New("the code ahead leads to a return whose frame is not known")
+			return false, nil
+		case !isFound:
+			v, isFound = exit, true
+		case !v.join(&exit):
+			return false, errors.New("the code ahead leads to returns with different frames")
 		}
+		return true, nil
+	})
+	if err == nil && !isFound {
+		err = missing
 	}
-	return ""
+	return v, isSure, err
 }
 
 // exit describes the frame by the state at a return: the stack pointer is the CFA, and the
@@ -213,14 +181,14 @@ func (s *state) exit(isSigned bool) (v view, ok bool) {
 	}
 	switch v.link.kind {
 	case address:
-		ok = v.link == held(gprX30)
+		ok = v.link == entryValue(gprX30)
 	case authEntry:
 		ok = true
 	case contents, authContents:
-		ok = v.isInFrame(v.link) && !s.isStoredElsewhere(held(gprX30), v.link.reg) && !s.isStoredElsewhere(value{kind: signedEntry}, v.link.reg)
+		ok = v.isInFrame(v.link) && !s.isStoredElsewhere(entryValue(gprX30), v.link.reg) && !s.isStoredElsewhere(value{kind: signedEntry}, v.link.reg)
 	}
 	for i := range v.general {
-		own := held(uint8(19 + i)) //nolint:gosec // below 30
+		own := entryValue(uint8(19 + i)) //nolint:gosec // below 30
 		v.general[i] = v.inFrame(s, s.gpr[19+i], own)
 	}
 	for i, own := range &entryVectors {
@@ -281,12 +249,12 @@ func (v *view) state() state {
 	}
 	s.gpr[gprSP] = value{}
 	for i, x := range v.general {
-		s.gpr[19+i] = v.restate(&s, x, held(uint8(19+i))) //nolint:gosec // below 30
+		s.gpr[19+i] = v.restate(&s, x, entryValue(uint8(19+i))) //nolint:gosec // below 30
 	}
 	for i, x := range v.vectors {
 		s.vectors[i] = v.restate(&s, x, entryVectors[i])
 	}
-	link := held(gprX30)
+	link := entryValue(gprX30)
 	if v.link.kind == authContents || v.link.kind == authEntry {
 		link = value{kind: signedEntry}
 	}
@@ -294,7 +262,7 @@ func (v *view) state() state {
 	if v.link.kind == contents || v.link.kind == authContents {
 		s.gpr[gprX30] = v.restate(&s, v.link, link)
 	}
-	s.gpr[v.cfaRegister] = held(gprSP).plus(-v.cfaOffset)
+	s.gpr[v.cfaRegister] = entryValue(gprSP).plus(-v.cfaOffset)
 	slices.SortFunc(s.slots, func(a, b slot) int { return int(a.at) - int(b.at) })
 	return s
 }

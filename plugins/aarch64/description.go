@@ -41,7 +41,7 @@ func Description() *sdk.Description {
 		MaxInstruction: instructionSize,
 		StackAlign:     8,
 		Relocations:    relocations(),
-		Symbols:        watchedSymbols(),
+		Symbols:        functionKinds.Symbols(),
 		NoEngine:       true,
 	}
 }

@@ -15,53 +15,43 @@ var linkers = [...]uint8{16, 17, 27}
 
 // A farValue is what a register holds, as far as a jump shows it.
 type farValue struct {
-	isAddress bool // at
+	isAddress bool // the address
 	isWord    bool // the word at an address
-	at        uint64
+	address   uint64
 }
 
 // farState has the values of linkers.
 type farState [len(linkers)]farValue
 
-// of is the value of a register.
-func (s *farState) of(r uint8) farValue {
+// value is what a register holds.
+func (s *farState) value(r uint8) farValue {
 	if i := slices.Index(linkers[:], r); i >= 0 {
 		return s[i]
 	}
 	return farValue{}
 }
 
-// exits collects how code is left other than by returning.
+// exits finds how code is left.
 type exits struct {
-	*codeflow.Flow[farState]
-	code    []byte
-	start   uint64
-	bounded bool
-	found   sdk.CodeExits
+	*codeflow.Exits[farState]
+	effect effect // of the instruction that was read last
 }
 
-// codeExits follows the code from the PC over every branch. It is nil where the code cannot
-// be read.
+// codeExits is nil where the code cannot be read.
 func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
-	size := uint64(len(r.Code))
-	skipped := -r.Start % instructionSize
-	if r.PC-r.Start >= size || r.PC-r.Start < skipped || size > maxCode || r.Start+size < r.Start || r.PC%instructionSize != 0 {
+	x := &exits{}
+	if x.Exits = codeflow.NewExits(x, r, instructionSize, maxCode); x.Exits == nil {
 		return nil
 	}
-	x := &exits{code: r.Code[skipped:], start: r.Start + skipped, bounded: r.Bounded}
-	steps := 64 + 2*len(r.Code) // a state changes few times
-	x.Flow = codeflow.ByInstruction(x, &steps)
-	if x.Follow(&codeflow.Arrival[farState]{At: (r.PC - x.start) / instructionSize}) != nil {
-		x.found.Open = true
-	}
-	slices.Sort(x.found.Jumps)
-	slices.Sort(x.found.Slots)
-	x.found.Jumps, x.found.Slots = slices.Compact(x.found.Jumps), slices.Compact(x.found.Slots)
-	return &x.found
+	return x.Find(r.PC)
 }
 
-// Copy copies a state.
-func (x *exits) Copy(to, from *farState) { *to = *from }
+// Instruction reads the instruction of a number.
+func (x *exits) Instruction(n uint64) (in codeflow.Instruction, ok bool) {
+	x.effect = effect{}
+	readEffect(word(x.Code, n), &x.effect)
+	return x.effect.instruction()
+}
 
 // Join keeps what holds in both states.
 func (x *exits) Join(p *codeflow.Point[farState], s *farState, isFirst bool) (hasChanged bool) {
@@ -77,85 +67,24 @@ func (x *exits) Join(p *codeflow.Point[farState], s *farState, isFirst bool) (ha
 	return hasChanged
 }
 
-// Step notes how an instruction leaves the code. Nothing is followed any more once it may
-// go anywhere.
-func (x *exits) Step(at uint64, s *farState) (next uint64, goesOn bool) {
-	next = at + 1
-	if x.found.Open || !isInstruction(x.code, at) {
-		x.found.Open = true
-		return next, false
-	}
-	var e effect
-	readEffect(word(x.code, at), &e)
-	target := at + uint64(int64(e.target)/instructionSize) //nolint:gosec // modular
-	switch e.kind {
-	case effectNone:
-		x.found.Open = true
-		return next, false
-	case effectReturn:
-		x.found.Open = e.dst != gprX30
-		return next, false
-	case effectStop:
-		return next, false
-	case effectJump:
-		if e.direct {
-			x.jump(target, s)
-		} else {
-			x.leave(s.of(e.dst), s)
-		}
-		return next, false
-	case effectBranch:
-		x.jump(target, s)
-	case effectCall:
-		if !isInstruction(x.code, next) && x.bounded {
-			return next, false // the function ends with a call that does not return
-		}
-	}
-	x.apply(at, &e, s)
-	if !isInstruction(x.code, next) {
-		x.jump(next, s)
-		return next, false
-	}
-	return next, true
-}
-
-// jump goes on at an instruction, which may be outside the code.
-func (x *exits) jump(to uint64, s *farState) {
-	if isInstruction(x.code, to) {
-		x.Arrive(to, s)
-		return
-	}
-	x.jumpFar(x.start+to*instructionSize, s)
-}
-
-// jumpFar goes on at an address, which is outside the code if no instruction of it is there.
-func (x *exits) jumpFar(to uint64, s *farState) {
-	at := to - x.start
-	switch {
-	case at >= uint64(len(x.code)) && x.start-to >= instructionSize: // nor before the first instruction
-		x.found.Jumps = append(x.found.Jumps, to)
-	case at%instructionSize == 0 && isInstruction(x.code, at/instructionSize):
-		x.Arrive(at/instructionSize, s)
-	default:
-		x.found.Open = true
-	}
-}
-
-// leave is a jump to what a register holds.
-func (x *exits) leave(v farValue, s *farState) {
-	switch {
+// Leave is a return, or a jump to what a register holds.
+func (x *exits) Leave(_ uint64, s *farState) {
+	e := &x.effect
+	switch v := s.value(e.dst); {
+	case e.kind == effectReturn:
+		x.Found.Open = e.dst != gprX30
 	case v.isAddress:
-		x.jumpFar(v.at, s)
+		x.Jump(v.address, s)
 	case v.isWord:
-		x.found.Slots = append(x.found.Slots, v.at)
+		x.Found.Slots = append(x.Found.Slots, v.address)
 	default:
-		x.found.Open = true
+		x.Found.Open = true
 	}
 }
 
-// apply makes s the state after an instruction.
-func (x *exits) apply(at uint64, e *effect, s *farState) {
-	w := word(x.code, at)
+// Apply makes s the state after an instruction.
+func (x *exits) Apply(n uint64, s *farState) {
+	e, w, pc := &x.effect, word(x.Code, n), x.Location(n)
 	after := *s
 	for i, r := range linkers {
 		v := s[i]
@@ -163,20 +92,20 @@ func (x *exits) apply(at uint64, e *effect, s *farState) {
 		case e.kind == effectCall && r < 19:
 			v = farValue{}
 		case rd(w) == r && isPageAddress(w):
-			v = farValue{isAddress: true, at: pageAddress(x.start+at*instructionSize, w)}
+			v = farValue{isAddress: true, address: pageAddress(pc, w)}
 		case rd(w) == r && w&0xff000000 == 0x58000000: // LDR (literal)
-			v = farValue{isWord: true, at: x.start + at*instructionSize + uint64(4*signed(w, 5, 19))} //nolint:gosec // modular
+			v = farValue{isWord: true, address: pc + uint64(4*signed(w, 5, 19))} //nolint:gosec // modular
 		case e.kind == effectMove && e.dst == r:
-			if v = s.of(e.src); v.isAddress {
-				v.at += uint64(int64(e.imm)) //nolint:gosec // modular
+			if v = s.value(e.src); v.isAddress {
+				v.address += uint64(int64(e.imm)) //nolint:gosec // modular
 			} else if e.imm != 0 {
 				v = farValue{}
 			}
 		case e.kind == effectAccess && e.isLoad && !e.isVector && (e.first == r || e.second == r):
-			base := s.of(e.src)
+			base := s.value(e.src)
 			v = farValue{}
 			if base.isAddress && !e.isPair && e.size == 8 && e.writeback == offsetOnly {
-				v = farValue{isWord: true, at: base.at + uint64(int64(e.imm))} //nolint:gosec // modular
+				v = farValue{isWord: true, address: base.address + uint64(int64(e.imm))} //nolint:gosec // modular
 			}
 		case e.clobbers>>r&1 != 0, e.dst == r, e.kind == effectAccess && e.src == r && e.writeback != offsetOnly && e.writeback != noOffset:
 			v = farValue{}

@@ -3,9 +3,6 @@
 package aarch64
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -17,46 +14,14 @@ func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 	if err := f.run(); err != nil {
 		return nil, err
 	}
-	contradicted := f.contradicted()
-	var list rowList
-	for p := range f.All() {
-		e := f.effect(p.At)
-		start, ok := code.Address(p.At * instructionSize)
-		if e.kind == effectNone || contradicted[p.At] || !ok {
-			continue
-		}
-		if row, ok := p.State.row(e.kind == effectCall); ok {
-			row.Start = start
-			row.End = row.Start + instructionSize
-			list.add(&row)
-		}
-	}
-	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
-	return list.rows, nil
-}
-
-// contradicted finds the instructions that lead to a return where the stack pointer or the
-// link register is not what the function began with. What was concluded there is wrong: a
-// call before it does not return, or it is no plain function.
-func (f *flow) contradicted() map[uint64]bool {
-	var wrong []*point
-	for _, p := range f.Found() {
-		e := f.effect(p.At)
-		if e.kind != effectReturn || e.dst != gprX30 {
-			continue
-		}
-		if sp := p.State.gpr[gprSP]; sp.kind != unknown && sp != held(gprSP) {
-			wrong = append(wrong, p)
-		}
-	}
-	return f.LeadingTo(wrong, f.ways)
+	return f.Rows(), nil
 }
 
 // commonFrame joins the states before instructions of one kind, as the unwinder or a table
 // has them. ok is false where there are none, or their frames differ.
 func (f *flow) commonFrame(isOne func(p *point, e *effect) bool) (frame state, ok bool) {
 	for _, p := range f.Found() {
-		if !isOne(p, f.effect(p.At)) {
+		if !isOne(p, f.effect(p.Address)) {
 			continue
 		}
 		if !ok {
@@ -103,7 +68,7 @@ func (f *flow) callState() (frame state, ok bool) {
 func (f *flow) forgetUnsaved(frame *state) {
 	general, vectors := f.written(0, uint64(len(f.effects)))
 	for r := uint8(19); r <= gprX29; r++ {
-		if general>>r&1 != 0 && !frame.hasSaved(held(r)) {
+		if general>>r&1 != 0 && !frame.hasSaved(entryValue(r)) {
 			frame.gpr[r] = value{}
 		}
 	}
@@ -115,9 +80,9 @@ func (f *flow) forgetUnsaved(frame *state) {
 }
 
 // written are the registers that code writes, a bit each.
-func (f *flow) written(from, to uint64) (general, vectors uint32) {
-	for at := from; at < to; at++ {
-		e := f.effect(at)
+func (f *flow) written(first, end uint64) (general, vectors uint32) {
+	for n := first; n < end; n++ {
+		e := f.effect(n)
 		general |= e.clobbers | 1<<(e.dst&63)
 		if e.kind == effectAccess && e.isLoad && !e.isVector {
 			general |= 1<<(e.first&63) | 1<<(e.second&63)
@@ -129,8 +94,8 @@ func (f *flow) written(from, to uint64) (general, vectors uint32) {
 
 // isBlockStart says whether an instruction that nothing was found to reach may begin a
 // block: what lies before it does not run on to it.
-func (f *flow) isBlockStart(at uint64) bool {
-	return f.At(at) == nil && f.effect(at-1).kind >= effectCall && f.effect(at-1).kind != effectBranch
+func (f *flow) isBlockStart(n uint64) bool {
+	return f.Point(n) == nil && f.effect(n-1).kind >= effectCall && f.effect(n-1).kind != effectBranch
 }
 
 // followTables follows the jumps that go through a table. Where the tables lead is not
@@ -144,7 +109,7 @@ func (f *flow) followTables() error {
 	}
 	return f.followBlocks(func(a *arrival) bool {
 		a.State = start
-		t := f.try(a, maxBeyond)
+		t := f.Examine(a, maxCalls)
 		return t.IsConfirmed && !t.IsContradicted
 	})
 }
@@ -152,11 +117,11 @@ func (f *flow) followTables() error {
 // followBlocks follows the blocks that nothing was found to reach, if believe says so. It
 // gives an arrival its state.
 func (f *flow) followBlocks(believe func(a *arrival) bool) error {
-	for at := range uint64(len(f.effects)) {
-		if at == 0 || !f.isBlockStart(at) {
+	for n := range uint64(len(f.effects)) {
+		if n == 0 || !f.isBlockStart(n) {
 			continue
 		}
-		a := arrival{At: at, From: codeflow.None}
+		a := arrival{Address: n, Source: codeflow.None}
 		if !believe(&a) {
 			if f.Err() != nil {
 				return f.Err()
@@ -182,17 +147,6 @@ func (f *flow) isCallFrame() (frame state, ok bool) {
 	return frame, !hasTables || table.gpr[gprSP] == frame.gpr[gprSP]
 }
 
-// judgeByCalls believes an arrival behind a call, if all calls have its frame. Of the
-// registers it knows what all calls know.
-func (f *flow) judgeByCalls(a *arrival) codeflow.Verdict {
-	frame, ok := f.isCallFrame()
-	if !ok || frame.gpr[gprSP] != a.State.gpr[gprSP] {
-		return codeflow.Open
-	}
-	a.State = frame
-	return codeflow.Believed
-}
-
 // followLandingPads follows what the unwinder enters where an exception is caught: with the
 // frame of a call. Where it does not return, it calls to go on.
 func (f *flow) followLandingPads() error {
@@ -202,7 +156,7 @@ func (f *flow) followLandingPads() error {
 			return false
 		}
 		a.State = frame
-		t := f.try(a, maxBeyond)
+		t := f.Examine(a, maxCalls)
 		return !t.IsContradicted && !t.IsCut && (t.IsConfirmed || t.Note)
 	})
 }

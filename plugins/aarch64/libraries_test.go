@@ -158,7 +158,7 @@ func compareFunctions(t *testing.T, f *cfiFile, isGo, onlyCalls bool) *compariso
 			if err := fde.RowAt(at, &want); err != nil {
 				t.Fatal(err)
 			}
-			c.note(flow.At(n).State.compare(&rows[0], &want, isGo), at, fde)
+			c.note(flow.Point(n).State.compare(&rows[0], &want, isGo), at, fde)
 		}
 	}
 	return c
@@ -185,12 +185,12 @@ func compareAhead(t *testing.T, f *cfiFile, step int) *comparison {
 			continue
 		}
 		for p := range flow.All() {
-			isCall := isCallNext && flow.effect(p.At).kind == effectCall
+			isCall := isCallNext && flow.effect(p.Address).kind == effectCall
 			if n++; n%step != 0 && !isCall {
 				continue
 			}
 			isCallNext = !isCall
-			at := fde.Start + p.At*instructionSize
+			at := fde.Start + p.Address*instructionSize
 			c.all++
 			how := "unknown"
 			if row, ok := f.rowWithoutBounds(at, !isCall); ok && !isAtTarget(t, fde, at) {
@@ -237,7 +237,7 @@ func (s *state) entered(r uint32, isSigned bool) (entered, now value) {
 	case r == x30 && isSigned:
 		return value{kind: signedEntry}, s.gpr[r]
 	}
-	return held(uint8(r)), s.gpr[r]
+	return entryValue(uint8(r)), s.gpr[r]
 }
 
 // preservedRegisters are those whose rules are compared.
@@ -253,7 +253,7 @@ func (s *state) check(r uint32, rule cfi.Rule, isSigned bool) (ok bool) {
 	entered, now := s.entered(r, isSigned)
 	switch rule.Kind {
 	case cfi.Offset:
-		return s.load(held(gprSP).plus(rule.Offset), false) == entered
+		return s.load(entryValue(gprSP).plus(rule.Offset), false) == entered
 	case cfi.SameValue:
 		return now == entered
 	case cfi.Register:
@@ -264,7 +264,7 @@ func (s *state) check(r uint32, rule cfi.Rule, isSigned bool) (ok bool) {
 
 // holds says how a row differs from what a state knows: "" where it does not.
 func (s *state) holds(row *cfi.Row) string {
-	if v := s.gpr[row.CFA.Register&31]; v != held(gprSP).plus(-row.CFA.Offset) {
+	if v := s.gpr[row.CFA.Register&31]; v != entryValue(gprSP).plus(-row.CFA.Offset) {
 		if v.kind == unknown {
 			return "unknown"
 		}
@@ -299,13 +299,13 @@ func (s *state) compare(got, want *cfi.Row, isGo bool) string {
 		return "unknown"
 	// GCC goes on finding the CFA by x29 behind the instruction that restores it, in
 	// functions that take the address of their frame.
-	case want.CFA.Register == uint64(x29) && s.gpr[gprX29] == held(gprX29):
+	case want.CFA.Register == uint64(x29) && s.gpr[gprX29] == entryValue(gprX29):
 		return "restored"
-	case s.gpr[want.CFA.Register&31] != held(gprSP).plus(-want.CFA.Offset):
+	case s.gpr[want.CFA.Register&31] != entryValue(gprSP).plus(-want.CFA.Offset):
 		return fmt.Sprintf("CFA x%d%+d, call frame information has x%d%+d", got.CFA.Register, got.CFA.Offset, want.CFA.Register, want.CFA.Offset)
 	// Clang does not put back what it says of signatures behind RETAA, for a part that is
 	// entered before PACIASP.
-	case want.WindowSave && s.gpr[gprX30] == held(gprX30) && s.isUntouched():
+	case want.WindowSave && s.gpr[gprX30] == entryValue(gprX30) && s.isUntouched():
 		return "unsigned"
 	case got.WindowSave != want.WindowSave:
 		return fmt.Sprintf("signed %v, call frame information has %v", got.WindowSave, want.WindowSave)
@@ -324,7 +324,7 @@ func (s *state) compare(got, want *cfi.Row, isGo bool) string {
 }
 
 // isUntouched says whether the frame is as at the function's start.
-func (s *state) isUntouched() bool { return s.gpr[gprSP] == held(gprSP) && len(s.slots) == 0 }
+func (s *state) isUntouched() bool { return s.gpr[gprSP] == entryValue(gprSP) && len(s.slots) == 0 }
 
 // ruleOf is the rule of a register, the ABI's where none is said.
 func ruleOf(row *cfi.Row, register uint32) cfi.Rule {

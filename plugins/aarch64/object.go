@@ -3,13 +3,11 @@
 package aarch64
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // functionKinds are the functions at which a stack is not what call frame information
@@ -23,7 +21,7 @@ import (
 // runtime.clone makes the stack begins. A handler calls the injected ones. The last ones load
 // or align the stack pointer, mostly to call C or the vDSO, which Go's call frame information
 // does not know: its CFA is wrong from there on, and the code says that x29 has it.
-var functionKinds = map[string]sdk.FunctionKind{
+var functionKinds = codeflow.FunctionKinds{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
 
@@ -52,19 +50,6 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"runtime.walltime":            sdk.TrampolineFunction,
 }
 
-// watchedSymbols are the names that OpenObject wants to be told about. Go's linker may add
-// the ABI to a name.
-func watchedSymbols() []string {
-	var names []string
-	for name := range functionKinds {
-		if names = append(names, name); strings.Contains(name, ".") {
-			names = append(names, name+".abi0")
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // OpenObject finds the functions of a code object that are not as their call frame
 // information says, and whether it is Go's: Go's functions preserve no register for their
 // callers (Go internal ABI, "Architecture specifics, arm64").
@@ -73,24 +58,15 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	if req.Machine != machine {
 		return answer, nil
 	}
-	if isGo(req.Sections) {
+	if codeflow.IsGo(req.Sections) {
 		answer.DefaultRules = defaultRules(false)
 	}
-	for _, s := range req.Symbols {
-		kind, ok := functionKinds[strings.TrimSuffix(s.Name, ".abi0")]
-		if end := req.SymbolEnd(&s); ok && end > s.Address {
-			f := sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind}
-			if kind == sdk.InjectedFunction {
-				f.DefaultRules = injectedRules()
-			}
-			answer.Functions = append(answer.Functions, f)
+	answer.Functions = functionKinds.Functions(req)
+	for i := range answer.Functions {
+		if f := &answer.Functions[i]; f.Kind == sdk.InjectedFunction {
+			f.DefaultRules = injectedRules()
 		}
 	}
-	slices.SortFunc(answer.Functions, func(a, b sdk.Function) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), strings.Compare(a.Name, b.Name))
-	})
-	// .symtab and .dynsym may both name a function.
-	answer.Functions = slices.CompactFunc(answer.Functions, func(a, b sdk.Function) bool { return a.Start == b.Start })
 	return answer, nil
 }
 
@@ -108,11 +84,4 @@ func injectedRules() []cfi.RegisterRule {
 		}
 	}
 	return rules
-}
-
-// isGo says whether the Go linker made a code object.
-func isGo(sections []sdk.SectionInfo) bool {
-	return slices.ContainsFunc(sections, func(s sdk.SectionInfo) bool {
-		return slices.Contains([]string{".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid"}, s.Name)
-	})
 }

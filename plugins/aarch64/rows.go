@@ -2,35 +2,7 @@
 
 package aarch64
 
-import (
-	"slices"
-
-	"github.com/unwindd/unwindd/cfi"
-)
-
-// A rowList collects rows in the order of their addresses.
-type rowList struct{ rows []cfi.Row }
-
-// add adds a row, joined to the one before where that says the same.
-func (l *rowList) add(row *cfi.Row) {
-	if n := len(l.rows); n > 0 && l.rows[n-1].End == row.Start && isSameRow(&l.rows[n-1], row) {
-		l.rows[n-1].End = row.End
-		return
-	}
-	l.rows = append(l.rows, *row)
-}
-
-// hasRowAt says whether a row holds for pc.
-func hasRowAt(rows []cfi.Row, pc uint64) bool {
-	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
-}
-
-func isSameRow(a, b *cfi.Row) bool {
-	return a.CFA.Register == b.CFA.Register && a.CFA.Offset == b.CFA.Offset && a.WindowSave == b.WindowSave &&
-		slices.EqualFunc(a.Rules, b.Rules, func(x, y cfi.RegisterRule) bool {
-			return x.Column == y.Column && x.Rule.Kind == y.Rule.Kind && x.Rule.Register == y.Rule.Register && x.Rule.Offset == y.Rule.Offset
-		})
-}
+import "github.com/unwindd/unwindd/cfi"
 
 // cfaOrder is the order in which registers are asked for the CFA: those that a call
 // preserves, and others.
@@ -73,8 +45,8 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 		return row, false
 	}
 	for r := uint8(19); r <= gprX29; r++ {
-		if s.gpr[r] != held(r) {
-			rule, _ := s.saved(held(r))
+		if s.gpr[r] != entryValue(r) {
+			rule, _ := s.saved(entryValue(r))
 			row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(r), Rule: rule})
 		}
 	}
@@ -98,7 +70,7 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 // returnAddress is where the return address is: in the link register, on the stack, or in
 // another register, one that a call does not change before others.
 func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
-	plain, signed := held(gprX30), value{kind: signedEntry}
+	plain, signed := entryValue(gprX30), value{kind: signedEntry}
 	if link := s.gpr[gprX30]; !atCall && (link == plain || link == signed) {
 		return cfi.Rule{Kind: cfi.SameValue}, link == signed, true
 	}
@@ -142,7 +114,7 @@ func (f *flow) knows(s *state) (bits uint32) {
 		return bits
 	}
 	for r := uint8(19); r <= gprX29; r++ {
-		if s.gpr[r] == held(r) || s.hasSaved(held(r)) {
+		if s.gpr[r] == entryValue(r) || s.hasSaved(entryValue(r)) {
 			bits |= 1 << (r - 18)
 		}
 	}

@@ -31,8 +31,8 @@ const (
 	computedValue           // a sum that is not known, as of an address in code
 )
 
-// held is what a general register held at the start.
-func held(r uint8) value { return value{kind: address, reg: r} }
+// entryValue is what a general register held at the start.
+func entryValue(r uint8) value { return value{kind: address, reg: r} }
 
 // fits says whether n is a distance that frames have.
 func fits(n int64) bool { return n <= math.MaxInt32 && n >= math.MinInt32 }
@@ -86,7 +86,7 @@ type state struct {
 func entryState() state {
 	var s state
 	for r := range s.gpr {
-		s.gpr[r] = held(uint8(r)) //nolint:gosec // below 32
+		s.gpr[r] = entryValue(uint8(r)) //nolint:gosec // below 32
 	}
 	for i := range s.vectors {
 		s.vectors[i] = value{kind: entryVector, reg: uint8(firstVector + i)} //nolint:gosec // below 16
@@ -207,7 +207,7 @@ func (s *state) expire() {
 		return
 	}
 	dead := func(x slot) bool {
-		return x.base == top.reg && x.at < top.n && (x.at != top.n-8 || x.v != held(gprX29))
+		return x.base == top.reg && x.at < top.n && (x.at != top.n-8 || x.v != entryValue(gprX29))
 	}
 	if slices.ContainsFunc(s.slots, dead) {
 		s.slots = slices.DeleteFunc(slices.Clone(s.slots), dead)
@@ -217,7 +217,7 @@ func (s *state) expire() {
 // hasGoFrame says whether x29 was saved below the stack pointer, as nobody but Go does.
 func (s *state) hasGoFrame() bool {
 	top := s.gpr[gprSP]
-	return top.kind == address && slices.Contains(s.slots, slot{top.n - 8, top.reg, held(gprX29)})
+	return top.kind == address && slices.Contains(s.slots, slot{top.n - 8, top.reg, entryValue(gprX29)})
 }
 
 // apply makes s the state after e.
@@ -243,7 +243,7 @@ func (s *state) apply(e *effect, isInitial bool) {
 		s.gpr[gprX30] = resigned(s.gpr[gprX30], e.kind == effectSign, isInitial)
 	case effectStrip:
 		if v := s.gpr[gprX30]; v.kind == signedEntry {
-			s.gpr[gprX30] = held(gprX30)
+			s.gpr[gprX30] = entryValue(gprX30)
 		}
 	case effectCall:
 		kept := s.onlyLink(isInitial)
@@ -302,13 +302,13 @@ func (s *state) moved(v value, imm int64) value {
 // what was not signed here was signed before.
 func resigned(v value, isSigning, isInitial bool) value {
 	switch {
-	case isSigning && v == held(gprX30):
+	case isSigning && v == entryValue(gprX30):
 		return value{kind: signedEntry}
 	case isSigning:
 		return value{}
 	case v.kind == signedEntry:
-		return held(gprX30)
-	case isInitial && v == held(gprX30):
+		return entryValue(gprX30)
+	case isInitial && v == entryValue(gprX30):
 		return value{kind: authEntry}
 	case isInitial && v.kind == contents:
 		v.kind = authContents

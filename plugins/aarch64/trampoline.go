@@ -3,13 +3,12 @@
 package aarch64
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // trampoline is what a signal handler returns to on Linux: mov x8, #139; svc #0
@@ -52,27 +51,18 @@ func trampolineRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	if i < 0 || (r.Start+uint64(first+i))%instructionSize != 0 || first+i > at && r.Exact {
 		return row, false
 	}
-	row = trampolineRules()
+	row = signalRow()
 	row.Start = r.Start + uint64(min(first+i, at))
 	row.End = r.Start + uint64(first+i+len(trampoline))
 	return row, true
 }
 
-// trampolineRules finds every register in the signal's frame. The caller's pc is the
-// one that the signal interrupted, which is why the return address is pc.
-var trampolineRules = sync.OnceValue(func() cfi.Row {
-	expression := func(text string) []byte {
-		b, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
-		if err != nil {
-			panic(err)
-		}
-		return b
+// signalRow finds every register in the signal's frame: x0 to x30, sp and pc. The caller's pc is
+// the one that the signal interrupted, which is why the return address is pc.
+var signalRow = sync.OnceValue(func() cfi.Row {
+	var saved []codeflow.SavedRegister
+	for r := x0; r <= pc; r++ {
+		saved = append(saved, codeflow.SavedRegister{Register: r, Offset: sigcontextRegisters + 8*int64(r)})
 	}
-	row := cfi.Row{ReturnAddress: uint64(pc), SignalFrame: true,
-		CFA: cfi.CFARule{Kind: cfi.CFAExpression, Expr: expression(fmt.Sprintf("breg%d %d; deref", sp, sigcontextRegisters+8*sp))}}
-	for register := x0; register <= pc; register++ {
-		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(register),
-			Rule: cfi.Rule{Kind: cfi.Expression, Expr: expression(fmt.Sprintf("breg%d %d", sp, sigcontextRegisters+8*register))}})
-	}
-	return row
+	return codeflow.SignalRow(sp, pc, saved)
 })

@@ -103,7 +103,7 @@ func (f *flow) decode(pc uint64) (in *isa.Inst, ok bool) {
 
 // run follows the function until nothing new is found.
 func (f *flow) run() error {
-	if err := f.FindBlocks(f.entry, f.ways); err != nil {
+	if err := f.FindBlocks(f.entry, f.edges); err != nil {
 		return err
 	}
 	if err := f.findNeeded(); err != nil {
@@ -133,20 +133,20 @@ func (f *flow) leaveAll() error {
 	return nil
 }
 
-// ways are those that an instruction goes on by, where every call returns.
-func (f *flow) ways(pc uint64) (w codeflow.Ways) {
+// edges are where an instruction goes on, where every call returns.
+func (f *flow) edges(pc uint64) (w codeflow.Edges) {
 	in, ok := f.decode(pc)
 	if !ok {
-		return codeflow.Ways{Next: pc}
+		return codeflow.Edges{Next: pc}
 	}
 	w.Next, w.Target = pc+uint64(in.Size), in.Target
 	switch in.Flow {
 	case isa.Branch:
 		w.Jumps = true
 	case isa.CondBranch:
-		w.Jumps, w.GoesOn = true, true
+		w.Jumps, w.Continues = true, true
 	case isa.Next, isa.Call, isa.IndirectCall:
-		w.GoesOn = true
+		w.Continues = true
 	}
 	return w
 }
@@ -192,7 +192,7 @@ func (f *flow) Copy(to, from **codeState) {
 }
 
 // Step executes the instruction at an address.
-func (f *flow) Step(pc uint64, state **codeState) (next uint64, goesOn bool) {
+func (f *flow) Step(pc uint64, state **codeState) (next uint64, continues bool) {
 	s := *state
 	if !f.spend(0, s) {
 		return pc, false
@@ -307,8 +307,8 @@ func (f *flow) call(in *isa.Inst) bool {
 // function in the place of a call and a return, or one that is too far for a
 // branch. Both of the latter go on with what is known of the caller.
 func (f *flow) leave(in *isa.Inst) {
-	b := f.Walked()
-	if i, isNoted := slices.BinarySearchFunc(f.leaving, b.At, func(b *block, at uint64) int { return cmp.Compare(b.At, at) }); !isNoted {
+	b := f.Current()
+	if i, isNoted := slices.BinarySearchFunc(f.leaving, b.Address, func(b *block, address uint64) int { return cmp.Compare(b.Address, address) }); !isNoted {
 		f.leaving = slices.Insert(f.leaving, i, b)
 	}
 	s := f.step.s
@@ -364,7 +364,7 @@ func (f *flow) callees() []uint64 {
 	}
 	made := map[uint16]pair{}
 	for b := range f.All() {
-		for pc := b.At; ; {
+		for pc := b.Address; ; {
 			in, ok := f.decode(pc)
 			if !ok {
 				break
@@ -389,7 +389,7 @@ func (f *flow) callees() []uint64 {
 			case in.Flow == isa.Call:
 				list = append(list, in.Target)
 			}
-			if in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall || f.At(pc) != nil {
+			if in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall || f.Point(pc) != nil {
 				break
 			}
 			if !f.Spend(1) {

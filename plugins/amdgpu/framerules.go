@@ -357,8 +357,8 @@ func (f *flow) overlap() error {
 		if !b.IsReached {
 			continue
 		}
-		if b.At < end {
-			return fmt.Errorf("a branch leads to %#x, into the middle of an instruction", b.At)
+		if b.Address < end {
+			return fmt.Errorf("a branch leads to %#x, into the middle of an instruction", b.Address)
 		}
 		end = b.End
 	}

@@ -122,7 +122,7 @@ func (fs *functions) order(entry uint64, steps *int) ([]uint64, error) {
 	enter := func(at uint64) error {
 		seen[at] = true
 		f := newFlow(&fs.mode, fs.code, at, steps, nil)
-		if err := f.FindBlocks(at, f.ways); err != nil {
+		if err := f.FindBlocks(at, f.edges); err != nil {
 			return err
 		}
 		stack = append(stack, visit{at, f.callees()})

@@ -180,7 +180,7 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps
 	list = slices.Compact(list)
 	for i := len(list) - 1; i >= max(len(list)-maxOwners, 0); i-- {
 		f := newFlow(m, c, list[i], steps, nil)
-		if f.FindBlocks(f.entry, f.ways) == nil && f.hasInstructionAt(pc) {
+		if f.FindBlocks(f.entry, f.edges) == nil && f.hasInstructionAt(pc) {
 			return list[i], true
 		}
 	}
@@ -191,17 +191,17 @@ func (l *layout) owner(m *machineMode, c code, starts []uint64, pc uint64, steps
 // address, or around it.
 func (f *flow) hasInstructionAt(address uint64) bool {
 	for b := range f.All() {
-		if b.At > address {
+		if b.Address > address {
 			break
 		}
-		for pc := b.At; pc <= address; {
+		for pc := b.Address; pc <= address; {
 			in, ok := f.decode(pc)
 			if !f.Spend(1) || !ok {
 				break
 			}
 			if next := pc + uint64(in.Size); address < next {
 				return true
-			} else if pc = next; f.At(pc) != nil || in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall {
+			} else if pc = next; f.Point(pc) != nil || in.Flow != isa.Next && in.Flow != isa.Call && in.Flow != isa.IndirectCall {
 				break
 			}
 		}

@@ -58,11 +58,11 @@ func (f *flow) findNeeded() error {
 	l := liveness{blocks: map[uint64]*laneBlock{}, numbers: map[keeper]int{}}
 	moves := 0
 	for p := range f.All() {
-		b, err := f.laneBlock(p.At)
+		b, err := f.laneBlock(p.Address)
 		if err != nil {
 			return err
 		}
-		l.blocks[p.At], l.order = b, append(l.order, b)
+		l.blocks[p.Address], l.order = b, append(l.order, b)
 		moves += len(b.moves)
 	}
 	if moves > maxLaneMoves {
@@ -117,7 +117,7 @@ func (f *flow) laneBlock(start uint64) (*laneBlock, error) {
 		pc += uint64(in.Size)
 		switch in.Flow {
 		case isa.Next, isa.Call, isa.IndirectCall:
-			if f.At(pc) == nil {
+			if f.Point(pc) == nil {
 				continue
 			}
 			b.next = []uint64{pc}

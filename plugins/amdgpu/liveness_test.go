@@ -17,7 +17,7 @@ func followed(t *testing.T, text string, each func(n int, s *codeState)) {
 	f, data := followText(t, "gfx1030", "f:\n"+text)
 	n := 0
 	for pc := uint64(codeStart); pc < codeStart+uint64(len(data)); {
-		b := f.At(pc)
+		b := f.Point(pc)
 		if b == nil || !b.IsReached {
 			t.Fatalf("nothing leads to %#x", pc)
 		}

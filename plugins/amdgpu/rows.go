@@ -30,7 +30,7 @@ func (f *flow) checkedRows(start, end uint64, check *frameCheck) (found function
 	var checked *cfi.Row // that the view was held against
 	why := ""
 	for b := range f.All() {
-		if !b.IsReached || b.At >= end || b.End <= start {
+		if !b.IsReached || b.Address >= end || b.End <= start {
 			continue
 		}
 		err := f.replay(b, func(pc uint64, in *isa.Inst, s *codeState) {

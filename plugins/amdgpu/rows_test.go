@@ -158,7 +158,7 @@ func TestEvidenceChangesWithWhatTellsOfTheCaller(t *testing.T) {
 	f, _ := followText(t, "gfx90a", text)
 	x := &viewer{flow: f, now: &evidence{}, before: &evidence{}, isAnew: true}
 	n := 0
-	err := f.replay(f.At(codeStart), func(_ uint64, in *isa.Inst, s *codeState) {
+	err := f.replay(f.Point(codeStart), func(_ uint64, in *isa.Inst, s *codeState) {
 		got, call := x.look(in, s), in.Flow == isa.IndirectCall
 		if n > 0 && got != (steps[n-1].want || call) || n == 0 && !got {
 			t.Errorf("before %q: %v", steps[n].text, got)

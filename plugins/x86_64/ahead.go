@@ -3,6 +3,7 @@
 package x86_64
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -16,46 +17,44 @@ const maxAhead = 1 << 13
 // maxStraight is how many instructions behind a call are read for its arguments.
 const maxStraight = 64
 
-// aheadRows reads the code ahead of an offset for a return. What the return
+// aheadRows reads the code ahead of a PC for a return. What the return
 // pops is where the return address is now, and what the preserved registers
 // hold there is where the caller's are now. The row covers the instruction at the
-// offset alone: another way may lead to the next one, as to the head of a loop, where more
+// PC alone: another edge may lead to the next one, as to the head of a loop, where more
 // registers have other values. Reason says why there is none.
-func aheadRows(r *sdk.CodeRange, at int) (rows []cfi.Row, reason string) {
-	var list rowList
+func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
+	offset := int(r.PC - r.Start)
+	resume, end := offset, offset+1
 	if !r.Exact {
 		// PC is inside a call, which may not return. It is judged as the
 		// instruction after it: a call leaves the stack pointer as it was.
-		resume := resumeAfter(r.Code, at)
-		if resume < 0 {
+		if resume = resumeAfter(r.Code, offset); resume < 0 {
 			return nil, "the PC is not inside a call"
 		}
 		if resume >= len(r.Code) {
 			return nil, "there is no code after the call to read"
 		}
-		v, reason := lookAhead(r.Code, resume, true)
-		if reason != "" {
-			return nil, reason
+		end = max(resume, end)
+	}
+	v, err := lookAhead(r.Code, resume, !r.Exact)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if r.Exact {
+		e, ok := readEffect(r.Code[offset:])
+		if !ok {
+			return nil, "there is no instruction at the PC"
 		}
-		list.add(r.Start+uint64(at), r.Start+uint64(max(resume, at+1)), v.cfa, v.rules)
-		return list.rows, ""
+		if s, known := v.state(); known && e.kind == effectCall {
+			v = s.view(&searchOrder, true)
+		}
+		if end = offset + int(e.length); v.cfa.Kind == cfi.NoCFA {
+			return nil, "what the frame is found by may change in the call"
+		}
 	}
-	v, reason := lookAhead(r.Code, at, false)
-	if reason != "" {
-		return nil, reason
-	}
-	e, ok := readEffect(r.Code[at:])
-	if !ok {
-		return nil, "there is no instruction at the PC"
-	}
-	if s, known := v.state(); known && e.kind == effectCall {
-		v = s.view(&searchOrder, true)
-	}
-	if v.cfa.Kind == cfi.NoCFA {
-		return nil, "what the frame is found by may change in the call"
-	}
-	list.add(r.Start+uint64(at), r.Start+uint64(at)+uint64(e.length), v.cfa, v.rules)
-	return list.rows, ""
+	row := v.row()
+	row.Start, row.End = r.PC, r.Start+uint64(end)
+	return []cfi.Row{row}, ""
 }
 
 // state is the one that a function would have if its frame were v; ok is false
@@ -93,8 +92,8 @@ func (v *view) state() (s state, ok bool) {
 // resumeAfter returns the offset at which the call around an offset returns: it
 // ends right after the offset, or at it where PC is the return address itself.
 // -1 says that there is no call.
-func resumeAfter(code []byte, at int) int {
-	for _, end := range [...]int{at + 1, at} {
+func resumeAfter(code []byte, offset int) int {
+	for _, end := range [...]int{offset + 1, offset} {
 		if end <= len(code) {
 			if c := callBefore(code[:end]); c == sdk.AfterDirectCall || c == sdk.AfterIndirectCall {
 				return end
@@ -105,101 +104,58 @@ func resumeAfter(code []byte, at int) int {
 }
 
 // lookAhead finds the frame at an offset by following the code to its returns.
-// afterCall says that the instruction before is a call in progress.
-//
-// Returns that jumps alone reach count first, then those behind one call, and
-// so on: the fewer calls are assumed to return, the surer the answer. All
-// returns that are reached by equally many must agree.
-func lookAhead(code []byte, at int, afterCall bool) (v view, reason string) {
-	from := max(0, at-maxAhead)
-	code = code[from:min(len(code), at+maxAhead)]
-	at -= from
+// afterCall says that the instruction before is a call in progress. All returns that
+// are reached behind equally many calls must agree.
+func lookAhead(code []byte, offset int, afterCall bool) (v view, err error) {
+	first := max(0, offset-maxAhead)
+	code = code[first:min(len(code), offset+maxAhead)]
+	offset -= first
 	var start state
 	for r := range start.gpr {
 		start.gpr[r] = entryValue(uint8(r))
 	}
 	f := newFlow(codeflow.OnePiece(0, code), start, true)
-	v, reason = f.nearestReturn(uint64(at))
-	if reason == "" && afterCall && !(v.mayCall(start.gpr[gprSP]) && v.hasDroppedArguments(code, at)) {
-		reason = "the call before does not return: what follows it has another frame"
+	if v, err = f.nearestReturn(uint64(offset)); err != nil {
+		return v, err
 	}
-	return v, reason
+	if afterCall && !(v.mayCall(start.gpr[gprSP]) && v.hasDroppedArguments(code, offset)) {
+		return v, errors.New("the call before does not return: what follows it has another frame")
+	}
+	return v, nil
 }
 
 // nearestReturn finds the frame at the start, which is at entry, by the returns
 // that the fewest calls lie before.
-func (f *flow) nearestReturn(entry uint64) (v view, reason string) {
-	n := nearest{flow: f, before: map[uint64]uint64{}, reason: "the code ahead leads to no return"}
-	if problem := n.region(&arrival{At: entry, From: codeflow.None, State: f.start}); problem != "" {
-		return view{}, problem
-	}
-	for !n.found && len(f.Held()) > 0 {
-		for _, a := range f.Release(0) {
-			t := f.try(&a, 0)
-			if f.Err() == nil && t.IsContradicted {
-				continue
-			}
-			if problem := n.region(&a); problem != "" {
-				return view{}, problem
-			}
-		}
-	}
-	if !n.found {
-		return view{}, n.reason
-	}
-	return n.v, ""
-}
-
-// A nearest collects the returns that a flow finds.
-type nearest struct {
-	*flow
-	before map[uint64]uint64 // the call that a call was reached behind; None: none
-	seen   int               // points
-	v      view              // at the returns
-	found  bool              // there are some
-	reason string            // why there are none
-}
-
-// region follows the region at an arrival.
-func (n *nearest) region(a *arrival) (problem string) {
-	waiting := len(n.Held())
-	if err := n.Follow(a); err != nil {
-		return err.Error()
-	}
-	for _, next := range n.Held()[waiting:] {
-		if _, ok := n.before[next.From]; !ok {
-			n.before[next.From] = a.From
-		}
-	}
-	for ; n.seen < len(n.Found()); n.seen++ {
-		p := n.Found()[n.seen]
-		e := n.effect(p.At)
-		if e == nil || e.kind != effectReturn {
-			continue
-		}
+func (f *flow) nearestReturn(entry uint64) (v view, err error) {
+	isFound, missing := false, errors.New("the code ahead leads to no return")
+	_, err = f.NearestReturns(&arrival{Address: entry, Source: codeflow.None, State: f.start}, func(p *point, call uint64) (isFrame bool, err error) {
 		exit := p.State.exit()
-		if exit.cfa.Kind == cfi.NoCFA {
-			n.reason = "the code ahead leads to a return whose stack pointer is not known"
-			continue
-		}
 		switch {
-		case n.isBehindNoReturn(a.From, &exit):
-		case !n.found:
-			n.v, n.found = exit, true
-		case !isSameCFA(n.v.cfa, exit.cfa) || !n.v.join(&exit):
-			return "the code ahead leads to returns with different frames"
+		case exit.cfa.Kind == cfi.NoCFA:
+			missing = errors.New("the code ahead leads to a return whose stack pointer is not known")
+			return false, nil
+		case f.isBehindNoReturn(call, &exit):
+			return false, nil
+		case !isFound:
+			v, isFound = exit, true
+		case !codeflow.IsSameCFA(&v.cfa, &exit.cfa) || !v.join(&exit):
+			return false, errors.New("the code ahead leads to returns with different frames")
 		}
+		return true, nil
+	})
+	if err == nil && !isFound {
+		err = missing
 	}
-	return ""
+	return v, err
 }
 
 // isBehindNoReturn says whether one of the calls that lead to a return cannot have
 // returned, if the frame is what the return says: the stack pointer was too near
 // the CFA. Then another function begins after it.
-func (n *nearest) isBehindNoReturn(call uint64, exit *view) bool {
-	for call != codeflow.None && exit.mayCall(n.At(call).State.gpr[gprSP]) &&
-		exit.hasDroppedArguments(n.code, int(call)+int(n.effect(call).length)) {
-		call = n.before[call]
+func (f *flow) isBehindNoReturn(call uint64, exit *view) bool {
+	for call != codeflow.None && exit.mayCall(f.Point(call).State.gpr[gprSP]) &&
+		exit.hasDroppedArguments(f.code, int(call)+int(f.effect(call).length)) {
+		call = f.Previous(call)
 	}
 	return call != codeflow.None
 }
@@ -224,7 +180,7 @@ func (v *view) join(other *view) (ok bool) {
 			}
 			rules = append(rules, other.rules[j])
 			j++
-		case !isSameRegisterRule(v.rules[i], other.rules[j]):
+		case !codeflow.IsSameRule(v.rules[i], other.rules[j]):
 			return false
 		default:
 			rules = append(rules, v.rules[i])
@@ -249,27 +205,27 @@ func (v *view) mayCall(sp value) bool {
 // hasDroppedArguments says whether the call that returns at an offset may return as
 // far as its arguments show. They do not matter to a frame that is found by the
 // frame pointer.
-func (v *view) hasDroppedArguments(code []byte, at int) bool {
-	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, at)
+func (v *view) hasDroppedArguments(code []byte, offset int) bool {
+	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, offset)
 }
 
 // hasDroppedArguments says whether the code at an offset, where a call returns, takes
 // from the stack what was pushed for it right before. Where nothing does, the
 // call is one that does not return.
-func hasDroppedArguments(code []byte, at int) bool {
-	pushed := pushedBefore(code, at)
+func hasDroppedArguments(code []byte, offset int) bool {
+	pushed := pushedBefore(code, offset)
 	if pushed == 0 {
 		return true
 	}
 	for range maxStraight {
-		if at >= len(code) {
+		if offset >= len(code) {
 			return false
 		}
-		e, ok := readEffect(code[at:])
+		e, ok := readEffect(code[offset:])
 		if !ok {
 			return false
 		}
-		at += int(e.length)
+		offset += int(e.length)
 		switch {
 		case e.kind == effectPop && e.dst != gprNone && preserved>>e.dst&1 == 0:
 			if pushed -= int64(e.size); pushed == 0 {
@@ -296,16 +252,16 @@ const maxBefore = 96
 // ends at an offset. The instructions before it are found by beginning far
 // enough back: decoding falls into step with the code.
 func pushedBefore(code []byte, end int) int64 {
-	for from := max(0, end-maxBefore); from < end; from++ {
+	for first := max(0, end-maxBefore); first < end; first++ {
 		var pushed, last, padding int64
-		at := from
-		for at < end {
-			e, ok := readEffect(code[at:])
+		offset := first
+		for offset < end {
+			e, ok := readEffect(code[offset:])
 			if !ok {
 				break
 			}
 			last = pushed
-			at += int(e.length)
+			offset += int(e.length)
 			switch {
 			case e.kind == effectPush && (e.src == gprNone || preserved>>e.src&1 == 0 || pushed > 0):
 				pushed += padding + int64(e.size)
@@ -318,7 +274,7 @@ func pushedBefore(code []byte, end int) int64 {
 				pushed, padding = 0, 0
 			}
 		}
-		if at == end {
+		if offset == end {
 			// Arguments and their padding keep the stack aligned on 16 bytes; one
 			// push more aligns it, in place of a subtraction.
 			return last &^ 15
@@ -339,7 +295,7 @@ func (s *state) exit() view {
 		if sp.base != gprSP && sp.base != gprBP {
 			return view{} // a frame kept in another register has not been seen
 		}
-		if from, to := s.overlapping(sp, 8); from < to {
+		if first, end := s.overlapping(sp, 8); first < end {
 			return view{} // the return address was written
 		}
 	case sp.kind == contents:

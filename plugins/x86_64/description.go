@@ -38,7 +38,7 @@ func Description() *sdk.Description {
 		FloatFormats:   floatFormats(),
 		ThreadLocal:    &sdk.ThreadLocal{Pointer: fsBase, Variant: sdk.ThreadLocalVariantII},
 		SignalFrame:    signalFrame(),
-		Symbols:        watchedSymbols(),
+		Symbols:        functionKinds.Symbols(),
 		Relocations:    relocations(),
 		NoEngine:       true,
 	}

@@ -3,108 +3,67 @@
 package x86_64
 
 import (
-	"slices"
-
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// exits collects how code is left other than by returning. The state before an
-// instruction is whether the one before it wrote the top of the stack.
+// exits finds how code is left. The state before an instruction is its address plus 1 if the
+// instruction before it wrote the top of the stack.
 type exits struct {
-	*codeflow.Flow[bool]
-	code    []byte
-	start   uint64
-	bounded bool
-	found   sdk.CodeExits
+	*codeflow.Exits[uint64]
+	effect effect // of the instruction that was read last
 }
 
-// codeExits follows the code from the PC over every branch. It is nil where the
-// code cannot be read.
+// codeExits is nil where the code cannot be read.
 func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
-	size := uint64(len(r.Code))
-	if r.PC-r.Start >= size || size > maxCode || r.Start+size < r.Start {
+	x := &exits{}
+	if x.Exits = codeflow.NewExits(x, r, 1, maxCode); x.Exits == nil {
 		return nil
 	}
-	x := &exits{code: r.Code, start: r.Start, bounded: r.Bounded}
-	steps := len(r.Code) // each instruction is followed once
-	x.Flow = codeflow.ByInstruction(x, &steps)
-	if x.Follow(&codeflow.Arrival[bool]{At: r.PC - r.Start}) != nil {
-		x.found.Open = true
-	}
-	slices.Sort(x.found.Jumps)
-	slices.Sort(x.found.Slots)
-	x.found.Jumps, x.found.Slots = slices.Compact(x.found.Jumps), slices.Compact(x.found.Slots)
-	return &x.found
+	return x.Find(r.PC)
 }
 
-// Copy copies a state.
-func (x *exits) Copy(to, from *bool) { *to = *from }
+// Instruction reads the instruction at an address.
+func (x *exits) Instruction(address uint64) (in codeflow.Instruction, ok bool) {
+	if x.effect, ok = readEffect(x.Code[address:]); ok {
+		in = x.effect.instruction()
+	}
+	return in, ok
+}
 
 // Join keeps the first state: code is followed once.
-func (x *exits) Join(p *codeflow.Point[bool], atTop *bool, isFirst bool) bool {
+func (x *exits) Join(p *codeflow.Point[uint64], top *uint64, isFirst bool) bool {
 	if isFirst {
-		p.State = *atTop
+		p.State = *top
 	}
 	return isFirst
 }
 
-// Step notes how an instruction leaves the code. Nothing is followed any more once it
-// may go anywhere.
-func (x *exits) Step(at uint64, atTop *bool) (next uint64, goesOn bool) {
-	e, ok := readEffect(x.code[at:])
-	if !ok || x.found.Open {
-		x.found.Open = true
-		return at, false
+// Apply notes whether the instruction writes the top of the stack.
+func (x *exits) Apply(address uint64, top *uint64) {
+	e := &x.effect
+	*top = 0
+	if e.kind == effectPush || e.hasMem && e.mem.base == gprSP && e.mem.offset == 0 && e.kind != effectLoad {
+		*top = address + uint64(e.length) + 1
 	}
-	next = at + uint64(e.length)
-	switch e.kind {
-	case effectReturn:
-		// A return to what was just written is a jump: so do thunks that keep
-		// processors from speculating.
-		x.found.Open = *atTop
-		return next, false
-	case effectStop:
-		return next, false
-	case effectJump:
-		x.leave(at, next, &e)
-		return next, false
-	case effectBranch:
-		x.jump(at + uint64(e.target))
-	case effectCall:
-		if target := at + uint64(e.target); e.direct && target < uint64(len(x.code)) {
-			x.jump(target)
-		}
-		if next == uint64(len(x.code)) && x.bounded {
-			return next, false // the function ends with a call that does not return
-		}
-	}
-	*atTop = e.kind == effectPush || e.hasMem && e.mem.base == gprSP && e.mem.offset == 0 && e.kind != effectLoad
-	if next == uint64(len(x.code)) {
-		x.jump(next)
-		return next, false
-	}
-	return next, true
 }
 
-// jump goes on at an offset, which may be outside the code.
-func (x *exits) jump(to uint64) {
-	if to < uint64(len(x.code)) {
-		atTop := false
-		x.Arrive(to, &atTop)
-		return
+// Call follows calls inside the code.
+func (x *exits) Call(address uint64, top *uint64) {
+	if target := address + uint64(x.effect.target); x.effect.direct && x.IsInside(target) {
+		x.Jump(x.Location(target), top)
 	}
-	x.found.Jumps = append(x.found.Jumps, x.start+to)
 }
 
-// leave is a jump at an offset that is not a branch.
-func (x *exits) leave(at, next uint64, e *effect) {
-	switch {
-	case e.direct:
-		x.jump(at + uint64(e.target))
+// Leave finds the slot through which a jump goes. A return to what was just written is a jump: so do
+// thunks that keep processors from speculating.
+func (x *exits) Leave(address uint64, top *uint64) {
+	switch e := &x.effect; {
+	case e.kind == effectReturn:
+		x.Found.Open = *top == address+1
 	case e.hasMem && e.mem.rip && !e.mem.opaque:
-		x.found.Slots = append(x.found.Slots, x.start+next+uint64(e.mem.offset))
+		x.Found.Slots = append(x.Found.Slots, x.Location(address)+uint64(e.length)+uint64(e.mem.offset))
 	default:
-		x.found.Open = true
+		x.Found.Open = true
 	}
 }

@@ -5,8 +5,6 @@ package x86_64
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -26,103 +24,62 @@ import (
 // the last byte of the call, or what precedes a signal trampoline, which
 // nobody calls.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
-	answer := &sdk.FrameRulesAnswer{Functions: make([]sdk.FrameRules, len(req.Functions))}
-	for i := range req.Functions {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if r := &req.Functions[i]; r.Exits {
-			answer.Functions[i] = sdk.FrameRules{Exits: codeExits(r)}
-		} else {
-			answer.Functions[i] = frameRules(r)
-		}
-	}
-	return answer, nil
+	return codeflow.Answer(ctx, req, frameRules, codeExits)
+}
+
+// reader reads functions. Between two pieces lies int3, longer than an instruction.
+var reader = codeflow.Reader{
+	Unit: 1, MaxCode: maxCode, Separator: bytes.Repeat([]byte{0xCC}, 16),
+	HasEntry: hasEntry, Ahead: aheadRows,
+	Function: func(r *sdk.CodeRange, code *codeflow.Pieces) ([]cfi.Row, error) {
+		kind, _ := functionKinds.Kind(r.Name)
+		return functionRows(code, orderOf(kind))
+	},
 }
 
 func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	if len(r.Parts) > 0 {
-		return partRules(r)
+		return reader.Rules(r)
 	}
-	if r.PC < r.Start || r.PC-r.Start >= uint64(len(r.Code)) {
-		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, does not hold the PC %#x", r.Start, len(r.Code), r.PC)}
-	}
-	if r.Start+uint64(len(r.Code)) < r.Start {
-		return sdk.FrameRules{Reason: fmt.Sprintf("the code at %#x, %d bytes, goes past the end of the address space", r.Start, len(r.Code))}
-	}
-	at := int(r.PC - r.Start)
-	if rows := trampolineRows(r, at); rows != nil {
+	offset := int(r.PC - r.Start)
+	if rows := trampolineRows(r, offset); rows != nil {
 		return sdk.FrameRules{Rows: rows, Trampoline: true}
 	}
 	for _, known := range []func(*sdk.CodeRange, int) (cfi.Row, bool){deepestRow, interpreterRow} {
-		if row, ok := known(r, at); ok {
+		if row, ok := known(r, offset); ok {
 			return sdk.FrameRules{Rows: []cfi.Row{row}}
 		}
 	}
-	if isUncalled(r, at) {
+	if isUncalled(r, offset) {
 		return sdk.FrameRules{Reason: "the code is not entered by calls: it goes on through a stack of its own", Uncalled: true}
 	}
-	kind, _ := functionKind(r.Name)
+	kind, _ := functionKinds.Kind(r.Name)
 	if kind == sdk.OutermostFunction && r.Bounded {
 		return sdk.FrameRules{Rows: []cfi.Row{outermostRow(r.Start, r.Start+uint64(len(r.Code)))}}
 	}
 	if kind == sdk.StackSwitchFunction && r.Bounded && len(r.Code) <= maxCode {
-		if row, ok := switchRow(r, at); ok {
+		if row, ok := switchRow(r, offset); ok {
 			return sdk.FrameRules{Rows: []cfi.Row{row}}
 		}
 	}
-	linkage := strings.Contains(r.Name, "plt")
-	if linkage || !r.Bounded {
-		if rows := pltRows(r, at); rows != nil {
+	if isLinkage(r.Name) || !r.Bounded {
+		if rows := pltRows(r, offset); rows != nil {
 			return sdk.FrameRules{Rows: rows}
 		}
 	}
-	reason := ""
-	if r.Bounded && !linkage && isCalledAtStart(r.Name) {
-		if len(r.Code) > maxCode {
-			reason = fmt.Sprintf("a function of %d bytes, of which %d at most are read", len(r.Code), maxCode)
-		} else if rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code), orderOf(kind)); err != nil {
-			reason = err.Error()
-		} else if hasRowAt(rows, r.PC) {
-			return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
-		} else {
-			reason = "reading the function from its start does not show its frame here"
-		}
-	}
-	rows, ahead := aheadRows(r, at)
-	if rows != nil {
-		return sdk.FrameRules{Rows: forNewThreads(rows, r.Start, r.Code)}
-	}
-	if reason != "" {
-		ahead = reason + "; " + ahead
-	}
-	return sdk.FrameRules{Reason: ahead}
+	rules := reader.Rules(r)
+	rules.Rows = forNewThreads(rules.Rows, r.Start, r.Code)
+	return rules
 }
 
-// betweenPieces is what no way leads through, longer than an instruction: int3.
-var betweenPieces = bytes.Repeat([]byte{0xCC}, 16)
-
-// partRules reads a function with its parts from its first instruction.
-func partRules(r *sdk.CodeRange) sdk.FrameRules {
-	pieces := codeflow.OnePiece(r.Start, r.Code)
-	for i := range r.Parts {
-		pieces.Add(r.Parts[i].Start, r.Parts[i].Code, betweenPieces)
-	}
-	start, code := r.Piece(r.PC)
-	kind, _ := functionKind(r.Name)
-	if code == nil || !r.Bounded || kind != sdk.OrdinaryFunction || len(pieces.Code) > maxCode || !isCalledAtStart(r.Name) {
-		return sdk.FrameRules{Reason: "the parts of a function are read with it from its start, and it has none that is known"}
-	}
-	rows, err := functionRows(pieces, orderOf(kind))
-	if err != nil {
-		return sdk.FrameRules{Reason: err.Error()}
-	}
-	rows = slices.DeleteFunc(rows, func(row cfi.Row) bool { return row.Start-start >= uint64(len(code)) })
-	if !hasRowAt(rows, r.PC) {
-		return sdk.FrameRules{Reason: "reading the function from its start does not lead to its part here"}
-	}
-	return sdk.FrameRules{Rows: rows}
+// hasEntry says whether a function begins with a return address on the stack. With its parts it is
+// read only where nothing else is known of it.
+func hasEntry(r *sdk.CodeRange) bool {
+	kind, _ := functionKinds.Kind(r.Name)
+	return codeflow.IsCalledAtStart(r.Name) && (kind == sdk.OrdinaryFunction || len(r.Parts) == 0) && (!isLinkage(r.Name) || len(r.Parts) > 0)
 }
+
+func isLinkage(name string) bool { return strings.Contains(name, "plt") }
 
 // orderOf is the order of registers by which frames of a kind of function are
 // found.
@@ -131,16 +88,6 @@ func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
 		return &stackOrder
 	}
 	return &searchOrder
-}
-
-// isCalledAtStart says whether a function of that name begins with a return
-// address on the stack. Compilers name the unlikely part of a function, which a
-// jump enters in mid-frame, after the function; the dynamic linker's resolvers
-// are entered from the linkage table, with two words more on the stack.
-func isCalledAtStart(name string) bool {
-	_, isPart := sdk.PartOf(name)
-	return !isPart && !strings.HasPrefix(name, "_dl_runtime_resolve") && !strings.HasPrefix(name, "_dl_runtime_profile") &&
-		!strings.HasPrefix(name, "_dl_tlsdesc_")
 }
 
 // outermostRow is that of a function that nothing called: the return address is

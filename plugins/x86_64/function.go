@@ -3,9 +3,6 @@
 package x86_64
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
@@ -15,42 +12,19 @@ import (
 // are found by the first register in order that has them.
 func functionRows(code *codeflow.Pieces, order *[gprCount]uint8) ([]cfi.Row, error) {
 	f := newFlow(code, entryState(), false)
-	if err := f.run(0); err != nil {
+	f.order = order
+	if err := f.run(); err != nil {
 		return nil, err
 	}
-	contradicted := f.contradicted()
-	var list rowList
-	for p := range f.All() {
-		e := f.effect(p.At)
-		if e == nil || contradicted[p.At] {
-			continue
-		}
-		v := p.State.view(order, e.kind == effectCall)
-		if v.cfa.Kind == cfi.NoCFA {
-			continue
-		}
-		at, ok := code.Address(p.At)
-		last, isWhole := code.Address(p.At + uint64(e.length) - 1)
-		if !ok || !isWhole {
-			continue // between two pieces
-		}
-		end := last + 1
-		if n := len(list.rows); n > 0 && list.rows[n-1].Start < at && list.rows[n-1].End > at {
-			// Two instructions that overlap: a jump goes over a prefix.
-			list.rows[n-1].End = at
-		}
-		list.add(at, end, v.cfa, v.rules)
-	}
-	slices.SortStableFunc(list.rows, func(a, b cfi.Row) int { return cmp.Compare(a.Start, b.Start) })
-	return list.rows, nil
+	return f.Rows(), nil
 }
 
 // tableState is the frame in which the function jumps through tables; nil where
 // it does not, or in different ones.
 func (f *flow) tableState() *state {
 	var frame *state
-	for _, at := range f.tables {
-		p := f.At(at)
+	for _, offset := range f.tables {
+		p := f.Point(offset)
 		if p == nil {
 			continue
 		}
@@ -58,7 +32,7 @@ func (f *flow) tableState() *state {
 			frame = &p.State
 			continue
 		}
-		both := join(frame, &p.State, f.initial)
+		both := join(frame, &p.State, f.IsAhead)
 		if f.hasLost(frame, &p.State, &both) {
 			return nil
 		}
@@ -83,19 +57,19 @@ func (f *flow) followTables() error {
 		}
 	}
 	doubtful, padded := false, false // padded: only padding lies since
-	for at := uint64(0); at < uint64(len(f.code)); {
-		e := f.effect(at)
+	for offset := uint64(0); offset < uint64(len(f.code)); {
+		e := f.effect(offset)
 		if e == nil {
-			at = f.nextReached(at) // data
+			offset = f.nextReached(offset) // data
 			continue
 		}
-		doubtful = f.doubtful[at] || doubtful && padded
+		doubtful = f.IsRefuted(offset) || doubtful && padded
 		padded = e.filler
-		if f.At(at) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
-			a := arrival{At: at, From: codeflow.None, State: start}
-			t := f.try(&a, 0)
+		if f.Point(offset) == nil && (!e.filler || e.endbr) && e.kind != effectStop {
+			a := arrival{Address: offset, Source: codeflow.None, State: start}
+			t := f.Examine(&a, 0)
 			if t.IsContradicted || doubtful && !t.IsConfirmed {
-				at = f.nextBlock(at)
+				offset = f.nextBlock(offset)
 				continue
 			}
 			_ = f.Follow(&a)
@@ -103,31 +77,31 @@ func (f *flow) followTables() error {
 				return err
 			}
 		}
-		at += uint64(e.length)
+		offset += uint64(e.length)
 	}
 	return nil
 }
 
 // nextBlock is the offset after the code that runs on from at.
-func (f *flow) nextBlock(at uint64) uint64 {
-	for at < uint64(len(f.code)) {
-		e := f.effect(at)
+func (f *flow) nextBlock(offset uint64) uint64 {
+	for offset < uint64(len(f.code)) {
+		e := f.effect(offset)
 		if e == nil {
-			return f.nextReached(at)
+			return f.nextReached(offset)
 		}
-		at += uint64(e.length)
+		offset += uint64(e.length)
 		if e.kind == effectJump || e.kind == effectReturn || e.kind == effectStop {
 			break
 		}
 	}
-	return at
+	return offset
 }
 
 // nextReached is the first offset after at that is reached.
-func (f *flow) nextReached(at uint64) uint64 {
-	for at++; at < uint64(len(f.code)) && f.At(at) == nil; at++ {
+func (f *flow) nextReached(offset uint64) uint64 {
+	for offset++; offset < uint64(len(f.code)) && f.Point(offset) == nil; offset++ {
 	}
-	return at
+	return offset
 }
 
 // isThroughTable says whether an indirect jump goes through a table of targets
@@ -137,41 +111,4 @@ func (f *flow) isThroughTable(e *effect, s *state) bool {
 		return e.mem.table
 	}
 	return e.dst != gprNone && s.gpr[e.dst].kind == tableEntry
-}
-
-// contradicted finds the instructions that lead to a return where the stack
-// pointer is not at the return address. What was concluded there is wrong: a
-// call before it does not return, or it is no plain function.
-func (f *flow) contradicted() map[uint64]bool {
-	var wrong []*point
-	for _, p := range f.Found() {
-		if e := f.effect(p.At); e != nil && e.kind == effectReturn {
-			sp := p.State.gpr[gprSP]
-			if sp.kind != unknown && sp != entryValue(gprSP) {
-				wrong = append(wrong, p)
-			}
-		}
-	}
-	return f.LeadingTo(wrong, f.ways)
-}
-
-// ways are those that an instruction goes on by without calls.
-func (f *flow) ways(at uint64) (w codeflow.Ways) {
-	e := f.effect(at)
-	if e == nil {
-		return w
-	}
-	w.Next = at + uint64(e.length)
-	w.Target, w.Jumps = f.target(at, e)
-	switch e.kind {
-	case effectReturn, effectStop, effectCall:
-		w.Jumps = false
-	case effectJump:
-		w.Jumps = w.Jumps && e.direct
-	case effectBranch:
-		w.GoesOn = true
-	default:
-		w.Jumps, w.GoesOn = false, true
-	}
-	return w
 }

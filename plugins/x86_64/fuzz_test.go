@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // FuzzFrameRules: any bytes give a valid answer, within the bounds of its work,
@@ -39,7 +40,7 @@ func FuzzFrameRules(f *testing.F) {
 			r.PC = r.Start + uint64(at)
 		}
 		first := ask(t, r)
-		if (len(first.Rows) == 0 || !hasRowAt(first.Rows, r.PC)) && first.Reason == "" {
+		if (len(first.Rows) == 0 || !codeflow.Rows(first.Rows).Covers(r.PC)) && first.Reason == "" {
 			t.Errorf("no row for the PC and no reason: %+v", first)
 		}
 		second := ask(t, r)

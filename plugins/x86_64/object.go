@@ -5,9 +5,9 @@ package x86_64
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // functionKinds are the functions at which a stack is not what call frame
@@ -30,7 +30,7 @@ import (
 // on. Their code says that the frame pointer holds, or that nothing does.
 // syscall.rawVforkSyscall keeps its return address in a register, from a child that
 // has the same stack.
-var functionKinds = map[string]sdk.FunctionKind{
+var functionKinds = codeflow.FunctionKinds{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
 	// glibc's makecontext has functions return there. Its row has a return address.
@@ -70,28 +70,6 @@ var functionKinds = map[string]sdk.FunctionKind{
 	"time.now":                    sdk.TrampolineFunction,
 }
 
-// functionKind is the kind of a function of that name. Go's linker may add the
-// ABI to a name.
-func functionKind(name string) (sdk.FunctionKind, bool) {
-	kind, ok := functionKinds[plainName(name)]
-	return kind, ok
-}
-
-func plainName(name string) string { return strings.TrimSuffix(name, ".abi0") }
-
-// watchedSymbols are the names that OpenObject wants to be told about.
-func watchedSymbols() []string {
-	var names []string
-	for name := range functionKinds {
-		names = append(names, name)
-		if strings.Contains(name, ".") {
-			names = append(names, name+".abi0")
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // OpenObject finds the functions of a code object that are not as their call
 // frame information says, and whether it is Go's: Go's functions preserve no
 // register for their callers (Go internal ABI, "Architecture specifics, amd64").
@@ -100,40 +78,11 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	if req.Machine != machine {
 		return answer, nil
 	}
-	fromGo := isGo(req.Sections)
-	if fromGo {
+	answer.Functions = functionKinds.Functions(req)
+	if codeflow.IsGo(req.Sections) {
 		answer.DefaultRules = defaultRules(false)
+	} else {
+		answer.Functions = slices.DeleteFunc(answer.Functions, func(f sdk.Function) bool { return f.Name == "gogo" })
 	}
-	for _, s := range req.Symbols {
-		kind, ok := functionKind(s.Name)
-		if !ok || s.Name == "gogo" && !fromGo {
-			continue
-		}
-		if end := req.SymbolEnd(&s); end > s.Address {
-			answer.Functions = append(answer.Functions, sdk.Function{Name: s.Name, Start: s.Address, End: end, Kind: kind})
-		}
-	}
-	slices.SortFunc(answer.Functions, func(a, b sdk.Function) int {
-		switch {
-		case a.Start < b.Start:
-			return -1
-		case a.Start > b.Start:
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	// .symtab and .dynsym may both name a function.
-	answer.Functions = slices.CompactFunc(answer.Functions, func(a, b sdk.Function) bool { return a.Start == b.Start })
 	return answer, nil
-}
-
-// isGo says whether the Go linker made a code object.
-func isGo(sections []sdk.SectionInfo) bool {
-	return slices.ContainsFunc(sections, func(s sdk.SectionInfo) bool {
-		switch s.Name {
-		case ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid":
-			return true
-		}
-		return false
-	})
 }

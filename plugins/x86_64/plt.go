@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // A stub is the code of an entry of a procedure linkage table.
@@ -70,14 +71,14 @@ func (s *stub) length() (n int) {
 // instruction begins at an offset. Entries begin on 8 bytes. Of entries that
 // hold each other the longest counts. No entry calls, so a PC inside a call is
 // in none.
-func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
+func pltRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	if !r.Exact {
 		return nil
 	}
 	for i := range stubs {
 		s := &stubs[i]
-		for start := max(0, at-s.length()+1); start <= at; start++ {
-			if (r.Start+uint64(start))%8 != 0 || !s.isAt(r.Code[start:]) || !isInstructionStart(r.Code[start:], at-start) {
+		for start := max(0, offset-s.length()+1); start <= offset; start++ {
+			if (r.Start+uint64(start))%8 != 0 || !s.isAt(r.Code[start:]) || !isInstructionStart(r.Code[start:], offset-start) {
 				continue
 			}
 			if s.header && !s.isHeader(r.Code[start:]) {
@@ -91,20 +92,20 @@ func pltRows(r *sdk.CodeRange, at int) []cfi.Row {
 
 // rows are those of the entry at an address.
 func (s *stub) rows(address uint64) []cfi.Row {
-	var list rowList
+	var rows codeflow.Rows
 	cfa := s.cfa
 	for i := range s.code {
 		in := &s.code[i]
 		end := address + uint64(in.length())
-		list.add(address, end,
-			cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa},
-			[]cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}})
+		rows.Add(&cfi.Row{Start: address, End: end, ReturnAddress: uint64(rip),
+			CFA:   cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: cfa},
+			Rules: []cfi.RegisterRule{{Column: uint64(rip), Rule: cfi.Rule{Kind: cfi.Offset, Offset: -8}}}})
 		if in.pushes {
 			cfa += 8
 		}
 		address = end
 	}
-	return list.rows
+	return rows
 }
 
 func (s *stub) isAt(code []byte) bool {
@@ -121,15 +122,15 @@ func (s *stub) isAt(code []byte) bool {
 // isInstructionStart says whether an instruction begins at an offset of code that begins
 // with one.
 func isInstructionStart(code []byte, offset int) bool {
-	at := 0
-	for at < offset {
-		e, ok := layout(code[at:])
+	start := 0
+	for start < offset {
+		e, ok := layout(code[start:])
 		if !ok {
 			return false
 		}
-		at += e.length
+		start += e.length
 	}
-	return at == offset
+	return start == offset
 }
 
 // isHeader says whether the jump goes through the word after the pushed one. The push

@@ -3,7 +3,6 @@
 package x86_64
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -15,6 +14,11 @@ type view struct {
 	rules []cfi.RegisterRule
 	// found says which of calleeSaved, and last the return address, are known.
 	found [len(calleeSaved) + 1]bool
+}
+
+// row is the frame as a row.
+func (v *view) row() cfi.Row {
+	return cfi.Row{CFA: v.cfa, Rules: v.rules, ReturnAddress: uint64(rip)}
 }
 
 // searchOrder is the order in which registers are asked for an address of the
@@ -159,34 +163,4 @@ func entryState() state {
 	}
 	s.slots = []slot{{base: gprSP, size: 8, v: returnAddress}}
 	return s
-}
-
-// A rowList collects rows in the order of their addresses.
-type rowList struct{ rows []cfi.Row }
-
-// add adds what holds for [start, end), joined to the row before where that
-// says the same.
-func (l *rowList) add(start, end uint64, cfa cfi.CFARule, rules []cfi.RegisterRule) {
-	if n := len(l.rows); n > 0 {
-		last := &l.rows[n-1]
-		if last.End == start && isSameCFA(last.CFA, cfa) && slices.EqualFunc(last.Rules, rules, isSameRegisterRule) {
-			last.End = end
-			return
-		}
-	}
-	l.rows = append(l.rows, cfi.Row{Start: start, End: end, CFA: cfa, Rules: rules, ReturnAddress: uint64(rip)})
-}
-
-func isSameCFA(a, b cfi.CFARule) bool {
-	return a.Kind == b.Kind && a.Register == b.Register && a.Offset == b.Offset && a.Space == b.Space && bytes.Equal(a.Expr, b.Expr)
-}
-
-func isSameRegisterRule(a, b cfi.RegisterRule) bool {
-	return a.Column == b.Column && a.Rule.Kind == b.Rule.Kind && a.Rule.Register == b.Rule.Register &&
-		a.Rule.Offset == b.Rule.Offset && bytes.Equal(a.Rule.Expr, b.Rule.Expr)
-}
-
-// hasRowAt says whether a row holds for pc.
-func hasRowAt(rows []cfi.Row, pc uint64) bool {
-	return slices.ContainsFunc(rows, func(r cfi.Row) bool { return pc >= r.Start && pc < r.End })
 }

@@ -4,6 +4,7 @@ package x86_64
 
 import (
 	"slices"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 
@@ -35,7 +36,7 @@ func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 		}
 	}
 	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(max(resume, at+1)), ReturnAddress: uint64(rip)}
-	if plainName(r.Name) == "runtime.cgocallback" {
+	if strings.TrimSuffix(r.Name, ".abi0") == "runtime.cgocallback" {
 		ok = !r.Exact && framedRules(rows, &row)
 		return row, ok
 	}
@@ -101,17 +102,17 @@ func (m *executor) untilReturn(code []byte, at int) (ok bool) {
 	return false
 }
 
-// maxWays bounds how many ways through a function are followed.
-const maxWays = 64
+// maxPaths bounds how many paths through a function are followed.
+const maxPaths = 64
 
-// executorsAt are the executors of the ways from the beginning of a function to an offset.
+// executorsAt are the executors of the paths from the beginning of a function to an offset.
 func executorsAt(code []byte, target int) (found []*executor) {
-	type way struct {
+	type path struct {
 		m  *executor
 		at int
 	}
-	waiting := []way{{newExecutor(), 0}}
-	for ways := 1; len(waiting) > 0; {
+	waiting := []path{{newExecutor(), 0}}
+	for paths := 1; len(waiting) > 0; {
 		w := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		for range maxStraight {
@@ -128,8 +129,8 @@ func executorsAt(code []byte, target int) (found []*executor) {
 			case effectJump:
 				next = int(int64(w.at) + e.target)
 			case effectBranch:
-				if ways++; ways <= maxWays {
-					waiting = append(waiting, way{w.m.clone(), int(int64(w.at) + e.target)})
+				if paths++; paths <= maxPaths {
+					waiting = append(waiting, path{w.m.clone(), int(int64(w.at) + e.target)})
 				}
 			default:
 				w.m.execute(&inst, &e)

@@ -5,9 +5,11 @@ package x86_64
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
 // sysRtSigreturn is the system call by which a signal handler returns on Linux.
@@ -25,20 +27,19 @@ func movEAXImm(n uint32) string { return bytesMovEAX + imm32(n) }
 
 func imm32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
 
-// savedRSP is where the kernel keeps rsp, from the ucontext; see sigcontext.
-const savedRSP = 160
-
 // sigcontext are the offsets from the ucontext at which the kernel keeps the
 // registers of what a signal interrupted: uc_mcontext begins at 40
 // (arch/x86/include/uapi/asm/sigcontext.h and ucontext.h of Linux).
-var sigcontext = []struct {
-	register uint32
-	offset   int64
-}{
-	{rax, 144}, {rdx, 136}, {rcx, 152}, {rbx, 128}, {rsi, 112}, {rdi, 104}, {rbp, 120}, {rsp, savedRSP},
-	{r8, 40}, {r9, 48}, {r10, 56}, {r11, 64}, {r12, 72}, {r13, 80}, {r14, 88}, {r15, 96},
-	{rip, 168}, {rflags, 176},
+var sigcontext = []codeflow.SavedRegister{
+	{Register: rax, Offset: 144}, {Register: rdx, Offset: 136}, {Register: rcx, Offset: 152}, {Register: rbx, Offset: 128},
+	{Register: rsi, Offset: 112}, {Register: rdi, Offset: 104}, {Register: rbp, Offset: 120}, {Register: rsp, Offset: 160},
+	{Register: r8, Offset: 40}, {Register: r9, Offset: 48}, {Register: r10, Offset: 56}, {Register: r11, Offset: 64},
+	{Register: r12, Offset: 72}, {Register: r13, Offset: 80}, {Register: r14, Offset: 88}, {Register: r15, Offset: 96},
+	{Register: rip, Offset: 168}, {Register: rflags, Offset: 176},
 }
+
+// signalRow is the row of a trampoline, in which the stack pointer is at the ucontext.
+var signalRow = sync.OnceValue(func() cfi.Row { return codeflow.SignalRow(rsp, rip, sigcontext) })
 
 // signalFrame says where the kernel keeps why it called a handler: trapno and cr2 are in
 // the sigcontext, which begins at 40, and the siginfo follows the ucontext
@@ -64,16 +65,16 @@ func signalFrame() *sdk.SignalFrame {
 // row then begins there, as those of C libraries do. A thread that is in the
 // kernel, in the system call, stands after its last byte, in what fills the space
 // up to the next function.
-func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
-	start, first, length := -1, at, 0
+func trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
+	start, first, length := -1, offset, 0
 	for _, code := range trampolines {
-		for i := max(0, at-len(code)); i <= at; i++ {
-			if hasPrefix(r.Code[i:], code) && (i+len(code) > at || r.Exact && isFill(r.Code[at:])) {
+		for i := max(0, offset-len(code)); i <= offset; i++ {
+			if hasPrefix(r.Code[i:], code) && (i+len(code) > offset || r.Exact && isFill(r.Code[offset:])) {
 				start, first, length = i, i, len(code)
 			}
 		}
-		if start < 0 && !r.Exact && hasPrefix(r.Code[at+1:], code) && resumeAfter(r.Code[:at+1], at) < 0 {
-			start, first, length = at+1, at, len(code)
+		if start < 0 && !r.Exact && hasPrefix(r.Code[offset+1:], code) && resumeAfter(r.Code[:offset+1], offset) < 0 {
+			start, first, length = offset+1, offset, len(code)
 		}
 	}
 	if start < 0 {
@@ -83,17 +84,8 @@ func trampolineRows(r *sdk.CodeRange, at int) []cfi.Row {
 	if r.Exact && isFill(r.Code[end:]) {
 		end++
 	}
-	row := cfi.Row{
-		Start:         r.Start + uint64(first),
-		End:           r.Start + uint64(end),
-		CFA:           cfi.CFARule{Kind: cfi.CFAExpression, Expr: loaded(rsp, savedRSP, 0)},
-		ReturnAddress: uint64(rip),
-		SignalFrame:   true,
-	}
-	for _, s := range sigcontext {
-		row.Rules = append(row.Rules, cfi.RegisterRule{Column: uint64(s.register),
-			Rule: cfi.Rule{Kind: cfi.Expression, Expr: registerPlus(rsp, s.offset)}})
-	}
+	row := signalRow()
+	row.Start, row.End = r.Start+uint64(first), r.Start+uint64(end)
 	return []cfi.Row{row}
 }
 

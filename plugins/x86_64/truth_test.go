@@ -157,11 +157,11 @@ func parseCFA(s string) (register int, offset int64, ok bool) {
 // by instruction.
 func (c *tally) compareFunction(f *knownFunction, code []byte) {
 	flow := newFlow(codeflow.OnePiece(0, code), entryState(), false)
-	if err := flow.run(0); err != nil {
+	if err := flow.run(); err != nil {
 		c.report("%#x: %v", f.start, err)
 		return
 	}
-	contradicted := flow.contradicted()
+	contradicted := flow.Contradicted()
 	c.functions++
 	for at := uint64(0); at < uint64(len(code)); {
 		pc := f.start + at
@@ -171,7 +171,7 @@ func (c *tally) compareFunction(f *knownFunction, code []byte) {
 			continue
 		}
 		row := f.at(pc)
-		p, isContradicted := flow.At(at), contradicted[at]
+		p, isContradicted := flow.Point(at), contradicted[at]
 		at += uint64(e.length)
 		if row == nil || p == nil && (e.filler && !e.endbr || e.kind == effectStop) {
 			continue
@@ -256,7 +256,7 @@ func unlikely(file *elf.File) map[uint64]bool {
 	parts := make(map[uint64]bool)
 	symbols, _ := file.Symbols()
 	for _, s := range symbols {
-		if !isCalledAtStart(s.Name) {
+		if !codeflow.IsCalledAtStart(s.Name) {
 			parts[s.Value] = true
 		}
 	}

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package codeflow follows machine code over its branches, and finds what is known before the
-// instructions that it reaches. A plugin that answers FrameRules by reading code says what an
-// instruction does to its state and how two states are joined (Code); a Flow decides in which
-// order code is followed, joins states where ways meet, and ends when nothing new is found or the
+// instructions that it reaches. A plugin that answers FrameRules by reading code implements Code:
+// what an instruction does to the state, and how two states are joined. A Flow decides in which
+// order code is followed, joins states where edges meet, and ends when nothing new is found or the
 // steps are used up.
+//
+// A plugin for a CPU needs less. It implements CPU: the operations of its instructions and their
+// effects on a state. A Function then follows the code, decides which calls return, and makes rows; an
+// Exits finds where code goes on to; a Reader answers requests by them.
 //
 // Addresses are numbers of 64 bits and nothing more: those of the target, or offsets in the code of
 // one function. What a flow does depends on the code alone: the same code gives the same states, in
@@ -23,29 +27,29 @@ var ErrSteps = errors.New("the code takes more steps to read than any compiled f
 // None is the address of nothing.
 const None = ^uint64(0)
 
-// A Code is machine code, as a flow follows it. S is what is known before an instruction: a
-// structure, or a pointer to one.
+// Code is machine code that a flow follows. S is the state before an instruction: a structure, or a
+// pointer to one.
 type Code[S any] interface {
-	// Copy makes to a copy of from. Step may change the copy and must not change from by that.
-	Copy(to, from *S)
+	// Copy copies src to dst. Step may change the copy, which must leave src as it is.
+	Copy(dst, src *S)
 
-	// Step executes the instruction at an address: s, the state before it, becomes that after it.
-	// next is the address behind the instruction, or that of the instruction itself where it cannot
-	// be read; goesOn says whether the flow goes on there with s. Step tells the flow of other ways
-	// by Arrive and Hold, and by Spend that the instruction took more than one step.
-	Step(at uint64, s *S) (next uint64, goesOn bool)
+	// Step executes the instruction at an address: s, the state before it, becomes the state after
+	// it. next is the address of the following instruction, or the same address where the
+	// instruction cannot be read; continues tells the flow to go on there with s. Step reports other
+	// edges by Arrive and Defer, and by Spend that the instruction took more than one step.
+	Step(address uint64, s *S) (next uint64, continues bool)
 
-	// Join joins s, with which a way leads to p, into the state of p, and says whether that changed:
-	// then the code is followed from there (again). States must only ever lose knowledge by it, or a
-	// flow ends by its budget alone. isFirst says that no way led there before: Join makes s the
-	// state of p. In either case it may keep what s refers to.
+	// Join joins s, the state over an edge to p, into the state of p, and returns whether that
+	// changed: then the code is followed from there (again). States must only ever lose knowledge by
+	// it, or a flow ends by its budget alone. isFirst is true for the first edge to p: Join makes s
+	// the state of p. In either case it may keep what s refers to.
 	Join(p *Point[S], s *S, isFirst bool) (hasChanged bool)
 }
 
 // A Point is an instruction that has a state: each one that is reached, or the first one of each
 // block.
 type Point[S any] struct {
-	At        uint64
+	Address   uint64
 	End       uint64 // of blocks: the end of the code that was followed from here, up to the next point
 	State     S      // before the instruction, where IsReached
 	Order     int    // how many points were found before
@@ -54,14 +58,14 @@ type Point[S any] struct {
 	isWaiting bool
 }
 
-// An Arrival is a way that leads to an address.
+// An Arrival is an edge that leads to an address, with the state over it.
 type Arrival[S any] struct {
-	At    uint64
-	From  uint64 // the instruction that it comes from, where Hold said so; None: nothing said so
-	State S
+	Address uint64
+	Source  uint64 // the instruction that a deferred edge comes from; None: not known
+	State   S
 }
 
-// A Flow follows code. It is of one goroutine.
+// A Flow follows code. It is used by one goroutine.
 type Flow[S any] struct {
 	code      Code[S]
 	steps     *int
@@ -69,47 +73,45 @@ type Flow[S any] struct {
 	points    Table[*Point[S]]
 	found     []*Point[S] // in the order of discovery; those from used on were forgotten, and are used again
 	used      int
-	stack     []Arrival[S] // ways that wait, in a flow by instruction
+	stack     []Arrival[S] // edges that wait, in a flow by instruction
 	queue     heap[S]      // points that wait, in a flow by block
-	held      []Arrival[S]
+	deferred  []Arrival[S]
 	trial     *Trial
 	now       S         // the working copy of Step
-	walked    *Point[S] // where the code that is followed begins
+	current   *Point[S] // where the code that is followed begins
 	isReplay  bool
 	err       error
 }
 
-// ByInstruction returns a flow that keeps the state before every instruction. A way waits with its
-// own state, and the last one that was found is followed first. steps is how many instructions it
-// may follow, over all visits; several flows may share it.
+// ByInstruction returns a flow that keeps the state before every instruction. An edge waits with its
+// own state, and the last one that was found is followed first. steps is how many instructions the
+// flow may follow, over all visits; several flows may share it.
 func ByInstruction[S any](code Code[S], steps *int) *Flow[S] {
 	return &Flow[S]{code: code, steps: steps}
 }
 
 // ByBlock returns a flow that keeps the state before every block: code that is entered at its first
-// instruction alone. A way is joined into the block at once, and the block at the lowest
-// address is followed first. Blocks are known beforehand (FindBlocks) or found by ways that lead to
-// them; one that a way leads into ends there. Hold and Try are for flows by
-// instruction.
+// instruction alone. An edge is joined into the block at once, and the block at the lowest address
+// is followed first. Blocks are known beforehand (FindBlocks) or found by edges to them; a block
+// that an edge leads into ends there. Defer and Try are for flows by instruction.
 func ByBlock[S any](code Code[S], steps *int, maxBlocks int) *Flow[S] {
 	return &Flow[S]{code: code, steps: steps, maxBlocks: maxBlocks}
 }
 
-// Err is why the flow was given up; nil where it was not.
+// Err returns why the flow was given up; nil where it was not.
 func (f *Flow[S]) Err() error { return f.err }
 
-// At is the point at an address; nil where there is none.
-func (f *Flow[S]) At(at uint64) *Point[S] { return f.points.Get(at) }
+// Point returns the point at an address; nil where there is none.
+func (f *Flow[S]) Point(address uint64) *Point[S] { return f.points.Get(address) }
 
-// Fail gives the flow up: what waits is not followed. If it was given up before, the first error
-// stays.
+// Fail gives the flow up: what waits is not followed. The first error stays.
 func (f *Flow[S]) Fail(err error) {
 	if f.err == nil {
 		f.err = err
 	}
 }
 
-// Found are the points in the order of their discovery.
+// Found returns the points in the order of their discovery.
 func (f *Flow[S]) Found() []*Point[S] { return f.found[:f.used] }
 
 // All goes through the points in the order of their addresses.
@@ -123,17 +125,17 @@ func (f *Flow[S]) All() iter.Seq[*Point[S]] {
 	}
 }
 
-// Walked is the point from which the code was followed that Step is called for.
-func (f *Flow[S]) Walked() *Point[S] { return f.walked }
+// Current returns the point that begins the code which Step is called for.
+func (f *Flow[S]) Current() *Point[S] { return f.current }
 
-// Arrive tells of a way to an address. It may keep what s refers to.
-func (f *Flow[S]) Arrive(at uint64, s *S) {
+// Arrive reports an edge to an address. It may keep what s refers to.
+func (f *Flow[S]) Arrive(address uint64, s *S) {
 	switch {
 	case f.isReplay:
 	case f.maxBlocks == 0:
-		f.stack = append(f.stack, Arrival[S]{at, None, *s})
+		f.stack = append(f.stack, Arrival[S]{address, None, *s})
 	default:
-		if p, hasChanged := f.join(at, s); hasChanged && !p.isWaiting {
+		if p, hasChanged := f.join(address, s); hasChanged && !p.isWaiting {
 			f.queue.push(p)
 		}
 	}
@@ -145,7 +147,7 @@ func (f *Flow[S]) Run() error {
 		a := &f.stack[len(f.stack)-1]
 		f.now = a.State
 		f.stack = f.stack[:len(f.stack)-1]
-		f.walk(a.At)
+		f.walk(a.Address)
 		if f.trial != nil && f.trial.isOver() {
 			f.stack = f.stack[:0]
 		}
@@ -158,7 +160,7 @@ func (f *Flow[S]) Run() error {
 
 // Follow follows the code from an arrival.
 func (f *Flow[S]) Follow(a *Arrival[S]) error {
-	f.Arrive(a.At, &a.State)
+	f.Arrive(a.Address, &a.State)
 	return f.Run()
 }
 
@@ -178,55 +180,55 @@ func (f *Flow[S]) Spend(steps int) (ok bool) {
 }
 
 // walk follows straight-line code, with the state that now is, until it ends or changes nothing.
-func (f *Flow[S]) walk(at uint64) {
-	for goesOn := true; goesOn; {
-		p, hasChanged := f.join(at, &f.now)
+func (f *Flow[S]) walk(address uint64) {
+	for continues := true; continues; {
+		p, hasChanged := f.join(address, &f.now)
 		if !hasChanged || !f.Spend(1) {
 			return
 		}
-		f.walked = p
+		f.current = p
 		f.code.Copy(&f.now, &p.State)
-		at, goesOn = f.code.Step(at, &f.now)
+		address, continues = f.code.Step(address, &f.now)
 	}
 }
 
-// walkBlock follows a block to the blocks that it leads to. See Replay for each.
-func (f *Flow[S]) walkBlock(p *Point[S], each func(at uint64, s *S)) {
-	f.walked = p
+// walkBlock follows a block to the blocks that it leads to. See Replay for visit.
+func (f *Flow[S]) walkBlock(p *Point[S], visit func(address uint64, s *S)) {
+	f.current = p
 	f.code.Copy(&f.now, &p.State)
-	for at := p.At; f.Spend(1); {
-		if each != nil {
-			each(at, &f.now)
+	for address := p.Address; f.Spend(1); {
+		if visit != nil {
+			visit(address, &f.now)
 		}
-		next, goesOn := f.code.Step(at, &f.now)
-		if p.End = next; !goesOn {
+		next, continues := f.code.Step(address, &f.now)
+		if p.End = next; !continues {
 			return
 		}
 		if f.points.Get(next) != nil {
 			f.Arrive(next, &f.now)
 			return
 		}
-		at = next
+		address = next
 	}
 }
 
-// Replay executes the instructions of a block once more, from the state before it. Before each of
-// them it calls each, if that is not nil, with its address and the state there. Ways that lead
-// elsewhere are not followed.
-func (f *Flow[S]) Replay(p *Point[S], each func(at uint64, s *S)) error {
+// Replay executes the instructions of a block once more, from the state before it. Before each
+// instruction it calls visit, if that is not nil, with its address and the state there. Edges to
+// other blocks are not followed.
+func (f *Flow[S]) Replay(p *Point[S], visit func(address uint64, s *S)) error {
 	f.isReplay = true
-	f.walkBlock(p, each)
+	f.walkBlock(p, visit)
 	f.isReplay = false
 	return f.err
 }
 
 // join joins a state into the point at an address. p is nil where there are too many points.
-func (f *Flow[S]) join(at uint64, s *S) (p *Point[S], hasChanged bool) {
-	if p = f.points.Get(at); p == nil {
-		if p = f.add(at); p == nil {
+func (f *Flow[S]) join(address uint64, s *S) (p *Point[S], hasChanged bool) {
+	if p = f.points.Get(address); p == nil {
+		if p = f.add(address); p == nil {
 			return nil, false
 		}
-		f.divide(at)
+		f.divide(address)
 	}
 	isFirst := !p.IsReached
 	p.IsReached = true
@@ -234,7 +236,7 @@ func (f *Flow[S]) join(at uint64, s *S) (p *Point[S], hasChanged bool) {
 }
 
 // add makes an address a point.
-func (f *Flow[S]) add(at uint64) *Point[S] {
+func (f *Flow[S]) add(address uint64) *Point[S] {
 	if f.maxBlocks != 0 && f.used == f.maxBlocks {
 		f.err = fmt.Errorf("a function with more than %d branches", f.maxBlocks)
 		return nil
@@ -243,20 +245,20 @@ func (f *Flow[S]) add(at uint64) *Point[S] {
 		f.found = append(f.found, new(Point[S]))
 	}
 	p := f.found[f.used]
-	*p = Point[S]{At: at, End: at, Order: f.used}
+	*p = Point[S]{Address: address, End: address, Order: f.used}
 	f.used++
-	*f.points.Put(at) = p
+	*f.points.Put(address) = p
 	return p
 }
 
 // divide has blocks that were followed past an address followed again, as far as that: it became a
 // point of its own.
-func (f *Flow[S]) divide(at uint64) {
+func (f *Flow[S]) divide(address uint64) {
 	if f.maxBlocks == 0 {
 		return
 	}
 	for _, p := range f.found[:f.used] {
-		if p.At < at && at < p.End && p.IsReached && !p.isWaiting {
+		if p.Address < address && address < p.End && p.IsReached && !p.isWaiting {
 			f.queue.push(p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type toy struct {
 	code  []byte
 	steps int
 	// each is called for the instructions that are executed.
-	each func(at uint64, s *toyState)
+	each func(address uint64, s *toyState)
 }
 
 type toyState [3]int8
@@ -47,33 +48,33 @@ func newToy(code []byte, isByBlock bool) *toy {
 	return f
 }
 
-// ways decodes the instruction at an address.
-func (f *toy) ways(at uint64) (w Ways) {
-	if at+2 > uint64(len(f.code)) {
-		return Ways{Next: at}
+// edges decodes the instruction at an address.
+func (f *toy) edges(address uint64) (w Edges) {
+	if address+2 > uint64(len(f.code)) {
+		return Edges{Next: address}
 	}
-	w.Next, w.Target = at+2, uint64(f.code[at+1]&^1)
-	switch f.code[at] {
+	w.Next, w.Target = address+2, uint64(f.code[address+1]&^1)
+	switch f.code[address] {
 	case toyJump:
 		w.Jumps = true
 	case toyBranch:
-		w.Jumps, w.GoesOn = true, true
+		w.Jumps, w.Continues = true, true
 	case toySet, toyCopy, toyNothing:
-		w.GoesOn = true
+		w.Continues = true
 	case toyReturn, toyCall:
 	default:
-		w.Next = at
+		w.Next = address
 	}
 	return w
 }
 
 // execute executes an instruction that is no jump.
-func (f *toy) execute(at uint64, s *toyState) {
-	if at+2 > uint64(len(f.code)) {
+func (f *toy) execute(address uint64, s *toyState) {
+	if address+2 > uint64(len(f.code)) {
 		return
 	}
-	high, low := f.code[at+1]>>4%3, f.code[at+1]&15
-	switch f.code[at] {
+	high, low := f.code[address+1]>>4%3, f.code[address+1]&15
+	switch f.code[address] {
 	case toySet:
 		s[high] = int8(low) //nolint:gosec // below 16
 	case toyCopy:
@@ -81,16 +82,16 @@ func (f *toy) execute(at uint64, s *toyState) {
 	}
 }
 
-func (f *toy) Copy(to, from *toyState) { *to = *from }
+func (f *toy) Copy(dst, src *toyState) { *dst = *src }
 
-func (f *toy) Step(at uint64, s *toyState) (next uint64, goesOn bool) {
+func (f *toy) Step(address uint64, s *toyState) (next uint64, continues bool) {
 	if f.each != nil {
-		f.each(at, s)
+		f.each(address, s)
 	}
-	w := f.ways(at)
-	f.execute(at, s)
+	w := f.edges(address)
+	f.execute(address, s)
 	switch {
-	case w.Jumps && w.GoesOn:
+	case w.Jumps && w.Continues:
 		taken := *s
 		f.Arrive(w.Target, &taken)
 		f.Arrive(w.Next, s)
@@ -98,13 +99,13 @@ func (f *toy) Step(at uint64, s *toyState) (next uint64, goesOn bool) {
 	case w.Jumps:
 		f.Arrive(w.Target, s)
 		return w.Next, false
-	case w.Next > at && f.code[at] == toyCall:
-		f.Hold(w.Next, at, s)
-	case w.Next > at && f.code[at] == toyReturn && f.Trial() != nil:
+	case w.Next > address && f.code[address] == toyCall:
+		f.Defer(w.Next, address, s)
+	case w.Next > address && f.code[address] == toyReturn && f.Trial() != nil:
 		f.Trial().IsConfirmed = f.Trial().IsConfirmed || s[0] == 0
 		f.Trial().IsContradicted = f.Trial().IsContradicted || s[0] > 0
 	}
-	return w.Next, w.GoesOn
+	return w.Next, w.Continues
 }
 
 func (f *toy) Join(p *Point[toyState], s *toyState, isFirst bool) bool {
@@ -133,8 +134,8 @@ func (f *toy) Join(p *Point[toyState], s *toyState, isFirst bool) bool {
 	return hasChanged
 }
 
-func (f *toy) follow(at uint64) error {
-	return f.Follow(&Arrival[toyState]{At: at, From: None, State: toyState{0, noDigit, noDigit}})
+func (f *toy) follow(address uint64) error {
+	return f.Follow(&Arrival[toyState]{Address: address, Source: None, State: toyState{0, noDigit, noDigit}})
 }
 
 // states are those before each instruction.
@@ -143,15 +144,15 @@ func (f *toy) states(t *testing.T) map[uint64]toyState {
 	states := make(map[uint64]toyState)
 	if f.maxBlocks == 0 {
 		for p := range f.All() {
-			states[p.At] = p.State
+			states[p.Address] = p.State
 		}
 		return states
 	}
-	each := func(at uint64, s *toyState) {
-		if old, ok := states[at]; ok && old != *s {
-			t.Errorf("%#x is in two blocks, with %v and %v", at, old, *s)
+	each := func(address uint64, s *toyState) {
+		if old, ok := states[address]; ok && old != *s {
+			t.Errorf("%#x is in two blocks, with %v and %v", address, old, *s)
 		}
-		states[at] = *s
+		states[address] = *s
 	}
 	points := len(f.Found())
 	for p := range f.All() {
@@ -173,23 +174,23 @@ func naive(f *toy) map[uint64]toyState {
 	states := map[uint64]toyState{0: {0, noDigit, noDigit}}
 	for changed := true; changed; {
 		changed = false
-		arrive := func(at uint64, s toyState) {
-			both, ok := states[at]
+		arrive := func(address uint64, s toyState) {
+			both, ok := states[address]
 			for i := range both {
 				if ok && both[i] != s[i] {
 					s[i] = noDigit
 				}
 			}
 			changed = changed || !ok || s != both
-			states[at] = s
+			states[address] = s
 		}
-		for _, at := range slices.Sorted(maps.Keys(states)) {
-			s, w := states[at], f.ways(at)
-			f.execute(at, &s)
+		for _, address := range slices.Sorted(maps.Keys(states)) {
+			s, w := states[address], f.edges(address)
+			f.execute(address, &s)
 			if w.Jumps {
 				arrive(w.Target, s)
 			}
-			if w.GoesOn {
+			if w.Continues {
 				arrive(w.Next, s)
 			}
 		}
@@ -207,7 +208,7 @@ func checkFlows(t *testing.T, code []byte) {
 	}{{"by instruction", false, false}, {"by block", true, false}, {"by block, found beforehand", true, true}} {
 		f := newToy(code, how.isByBlock)
 		if how.findsBlocks {
-			if err := f.FindBlocks(0, f.ways); err != nil {
+			if err := f.FindBlocks(0, f.edges); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,12 +235,12 @@ func toyCode(text string) (code []byte) {
 	return code
 }
 
-func TestStatesAreThoseOfAllWays(t *testing.T) {
+func TestStatesAreThoseOfAllPaths(t *testing.T) {
 	for _, text := range []string{
 		"s13 r",
 		"s13 b08 s14 n r",           // a branch over an instruction
 		"s13 s25 c12 b04 r",         // a loop that leads into code that was followed
-		"b0a s13 j06 s14 c21 r",     // two ways meet
+		"b0a s13 j06 s14 c21 r",     // two edges meet
 		"j04 x s11 b02 s11 b00 r",   // into what is no instruction, and back to the beginning
 		"s11 n n n n b0e j06 r",     // divides a block twice
 		"s11 b08 s12 b02 c12 b04 r", // loops in each other
@@ -274,25 +275,25 @@ func FuzzFlow(f *testing.F) {
 	})
 }
 
-// Judge believes what leads to a return or to known code, as far as it can.
-func (f *toy) Judge(a *Arrival[toyState], isLast bool) Verdict {
-	beyond := 0
+// Decide believes what leads to a return or to known code, as far as it can.
+func (f *toy) Decide(a *Arrival[toyState], isLast bool) Decision {
+	calls := 0
 	if isLast {
-		beyond = 3
+		calls = 3
 	}
-	switch t := f.Try(a, beyond); {
+	switch t := f.Try(a, calls, math.MaxInt); {
 	case t.IsContradicted:
 		return Refuted
 	case t.IsConfirmed:
 		return Believed
 	case isLast && a.State[1] == 9:
-		return Open
+		return Undecided
 	case isLast && a.State[1] == 8:
 		return Refuted
 	case isLast:
 		return Believed
 	}
-	return Open
+	return Undecided
 }
 
 // Rank is what the third register holds.
@@ -302,7 +303,7 @@ func TestCallsAreJudgedByWhatLiesBehindThem(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       []uint64 // what is found, in this order
-		held       int
+		deferred   int
 	}{
 		{"a return with the right frame", "l r", []uint64{0, 2}, 0},
 		{"a return with another frame", "s05 l r", []uint64{0, 2}, 0},
@@ -326,10 +327,10 @@ func TestCallsAreJudgedByWhatLiesBehindThem(t *testing.T) {
 		}
 		var got []uint64
 		for _, p := range f.Found() {
-			got = append(got, p.At)
+			got = append(got, p.Address)
 		}
-		if !slices.Equal(got, c.want) || len(f.Held()) != c.held {
-			t.Errorf("%s: found %v, %d held, expected %v, %d", c.name, got, len(f.Held()), c.want, c.held)
+		if !slices.Equal(got, c.want) || len(f.Deferred()) != c.deferred {
+			t.Errorf("%s: found %v, %d deferred, expected %v, %d", c.name, got, len(f.Deferred()), c.want, c.deferred)
 		}
 	}
 }
@@ -339,19 +340,19 @@ func TestATrialIsForgotten(t *testing.T) {
 	if err := f.follow(0); err != nil {
 		t.Fatal(err)
 	}
-	points, held := len(f.Found()), len(f.Held())
+	points, deferred := len(f.Found()), len(f.Deferred())
 	want := f.states(t)
 	for range 2 {
-		trial := f.Try(&Arrival[toyState]{At: 16, State: toyState{0, noDigit, noDigit}}, 1)
+		trial := f.Try(&Arrival[toyState]{Address: 16, State: toyState{0, noDigit, noDigit}}, 1, math.MaxInt)
 		if !trial.IsConfirmed || trial.IsContradicted || f.Trial() != nil {
 			t.Errorf("%+v", trial)
 		}
 	}
-	if len(f.Found()) != points || len(f.Held()) != held || f.At(16) != nil || !maps.Equal(f.states(t), want) {
+	if len(f.Found()) != points || len(f.Deferred()) != deferred || f.Point(16) != nil || !maps.Equal(f.states(t), want) {
 		t.Errorf("a trial left %v", f.states(t))
 	}
 	// What was forgotten is used again.
-	if n := testing.AllocsPerRun(100, func() { f.Try(&Arrival[toyState]{At: 16}, 0) }); n > 2 { // of the arrival and the trial
+	if n := testing.AllocsPerRun(100, func() { f.Try(&Arrival[toyState]{Address: 16}, 0, math.MaxInt) }); n > 2 { // of the arrival and the trial
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -363,9 +364,9 @@ func TestATrialWithinSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	points, steps := len(f.Found()), f.steps
-	a := Arrival[toyState]{At: 16, State: toyState{0, noDigit, noDigit}}
+	a := Arrival[toyState]{Address: 16, State: toyState{0, noDigit, noDigit}}
 	for within, want := range []Trial{{IsCut: true}, {IsCut: true}, {IsConfirmed: true}} {
-		trial := f.TryWithin(&a, 1, within)
+		trial := f.Try(&a, 1, within)
 		if trial.IsCut != want.IsCut || trial.IsConfirmed != want.IsConfirmed || trial.IsContradicted {
 			t.Errorf("within %d steps: %+v, expected %+v", within, trial, want)
 		}
@@ -378,7 +379,7 @@ func TestATrialWithinSteps(t *testing.T) {
 	behind := newToy(toyCode("n l n l n n r"), false)
 	start := Arrival[toyState]{State: toyState{0, noDigit, noDigit}}
 	for within := range 8 {
-		trial := behind.TryWithin(&start, 2, within)
+		trial := behind.Try(&start, 2, within)
 		if trial.IsCut != (within < 7) || trial.IsConfirmed != (within == 7) {
 			t.Errorf("within %d steps, behind calls: %+v", within, trial)
 		}
@@ -402,7 +403,7 @@ func TestLimits(t *testing.T) {
 	}
 	f := newToy(loop, true)
 	f.steps = 3
-	if err := f.FindBlocks(0, f.ways); !errors.Is(err, ErrSteps) {
+	if err := f.FindBlocks(0, f.edges); !errors.Is(err, ErrSteps) {
 		t.Error(err)
 	}
 	const want = "a function with more than 1 branches"
@@ -411,7 +412,7 @@ func TestLimits(t *testing.T) {
 		f.maxBlocks = 1
 		var err error
 		if find {
-			err = f.FindBlocks(0, f.ways)
+			err = f.FindBlocks(0, f.edges)
 		} else {
 			err = f.follow(0)
 		}
@@ -432,24 +433,24 @@ func TestLimits(t *testing.T) {
 func TestAPluginTakesStepsAndGivesUp(t *testing.T) {
 	why, later := errors.New("too much"), errors.New("much too much")
 	for _, isByBlock := range []bool{false, true} {
-		follow := func(steps int, each func(f *toy, at uint64)) (reached []uint64, err error) {
+		follow := func(steps int, each func(f *toy, address uint64)) (reached []uint64, err error) {
 			f := newToy(toyCode("n n b06 n r"), isByBlock)
 			f.steps = steps
-			f.each = func(at uint64, _ *toyState) {
-				reached = append(reached, at)
-				each(f, at)
+			f.each = func(address uint64, _ *toyState) {
+				reached = append(reached, address)
+				each(f, address)
 			}
 			err = f.follow(0)
 			if f.Spend(0) != (err == nil) || !errors.Is(f.Err(), err) {
 				t.Errorf("by block %v: %v, expected %v", isByBlock, f.Err(), err)
 			}
-			if again := f.Follow(&Arrival[toyState]{At: 8}); err != nil && !errors.Is(again, err) {
+			if again := f.Follow(&Arrival[toyState]{Address: 8}); err != nil && !errors.Is(again, err) {
 				t.Errorf("by block %v: it goes on: %v after %v", isByBlock, again, err)
 			}
 			return reached, err
 		}
-		reached, err := follow(100, func(f *toy, at uint64) {
-			if at == 2 {
+		reached, err := follow(100, func(f *toy, address uint64) {
+			if address == 2 {
 				f.Fail(why)
 				f.Fail(later)
 			}
@@ -458,9 +459,9 @@ func TestAPluginTakesStepsAndGivesUp(t *testing.T) {
 			t.Errorf("by block %v: %v at %v, expected %v at the second", isByBlock, err, reached, why)
 		}
 		// The first two instructions take 4 steps each, one of them the flow.
-		reached, err = follow(7, func(f *toy, at uint64) {
-			if ok := f.Spend(3); ok != (at == 0) {
-				t.Errorf("by block %v, at %d: %v", isByBlock, at, ok)
+		reached, err = follow(7, func(f *toy, address uint64) {
+			if ok := f.Spend(3); ok != (address == 0) {
+				t.Errorf("by block %v, at %d: %v", isByBlock, address, ok)
 			}
 		})
 		if !errors.Is(err, ErrSteps) || !slices.Equal(reached, []uint64{0, 2}) {
@@ -472,16 +473,16 @@ func TestAPluginTakesStepsAndGivesUp(t *testing.T) {
 	}
 }
 
-func TestWaysThatLeadToAPoint(t *testing.T) {
+func TestPointsThatReachAPoint(t *testing.T) {
 	f := newToy(toyCode("b08 n j0c n n b06 r"), false)
 	if err := f.follow(0); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.LeadingTo(nil, f.ways); got != nil {
+	if got := f.Reaching(nil, f.edges); got != nil {
 		t.Errorf("%v lead to nothing", got)
 	}
 	want := map[uint64]bool{0: true, 6: true, 8: true, 10: true}
-	if got := f.LeadingTo([]*Point[toyState]{f.At(10)}, f.ways); !maps.Equal(got, want) {
+	if got := f.Reaching([]*Point[toyState]{f.Point(10)}, f.edges); !maps.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}
 }
@@ -492,19 +493,19 @@ func TestTable(t *testing.T) {
 		t.Error("a table is not empty")
 	}
 	want := map[uint64]int{0: 1, 1: 2, pageSize: 3, pageSize - 1: 4, ^uint64(0): 5, 1 << 40: 6}
-	for at, v := range want {
-		*table.Put(at) = v
+	for address, v := range want {
+		*table.Put(address) = v
 	}
-	before, first := uint64(0), true
-	for at, v := range table.All() {
-		if v != want[at] || !first && at <= before {
-			t.Errorf("%#x has %d, expected %d", at, v, want[at])
+	previous, first := uint64(0), true
+	for address, v := range table.All() {
+		if v != want[address] || !first && address <= previous {
+			t.Errorf("%#x has %d, expected %d", address, v, want[address])
 		}
-		before, first = at, false
+		previous, first = address, false
 	}
-	for at, v := range want {
-		if got := table.Get(at); got != v || table.Get(at^2) != want[at^2] {
-			t.Errorf("%#x has %d, expected %d", at, got, v)
+	for address, v := range want {
+		if got := table.Get(address); got != v || table.Get(address^2) != want[address^2] {
+			t.Errorf("%#x has %d, expected %d", address, got, v)
 		}
 	}
 	for range table.All() {
@@ -519,15 +520,15 @@ func TestThePointAtTheLowestAddressComesFirst(t *testing.T) {
 	for range 1000 {
 		if len(h) > 0 && random.IntN(3) == 0 {
 			slices.Sort(want)
-			if p := h.pop(); p.At != want[0] || p.isWaiting {
-				t.Fatalf("%d comes first, expected %d", p.At, want[0])
+			if p := h.pop(); p.Address != want[0] || p.isWaiting {
+				t.Fatalf("%d comes first, expected %d", p.Address, want[0])
 			}
 			want = want[1:]
 			continue
 		}
-		at := random.Uint64N(100)
-		h.push(&Point[int]{At: at})
-		want = append(want, at)
+		address := random.Uint64N(100)
+		h.push(&Point[int]{Address: address})
+		want = append(want, address)
 	}
 }
 

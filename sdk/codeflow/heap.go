@@ -2,14 +2,14 @@
 
 package codeflow
 
-// A heap has the points that wait; the one at the lowest address comes first.
+// A heap has the points that wait, the one at the lowest address first.
 type heap[S any] []*Point[S]
 
 func (h *heap[S]) push(p *Point[S]) {
 	p.isWaiting = true
 	list := append(*h, p)
 	i := len(list) - 1
-	for i > 0 && list[(i-1)/2].At > p.At {
+	for i > 0 && list[(i-1)/2].Address > p.Address {
 		list[i] = list[(i-1)/2]
 		i = (i - 1) / 2
 	}
@@ -23,10 +23,10 @@ func (h *heap[S]) pop() *Point[S] {
 	list = list[:len(list)-1]
 	for i := 0; len(list) > 0; {
 		child := 2*i + 1
-		if child+1 < len(list) && list[child+1].At < list[child].At {
+		if child+1 < len(list) && list[child+1].Address < list[child].Address {
 			child++
 		}
-		if child >= len(list) || list[child].At >= last.At {
+		if child >= len(list) || list[child].Address >= last.Address {
 			list[i] = last
 			break
 		}

@@ -3,7 +3,8 @@
 package codeflow
 
 // Pieces are code that lies in several places, put one behind the other so that a flow follows it
-// as one: its addresses are offsets in Code. Between two pieces is what no way leads through.
+// as one: its addresses are offsets in Code. Between two pieces lies code that no edge leads
+// through.
 type Pieces struct {
 	Code   []byte
 	pieces []piece
@@ -15,25 +16,24 @@ type piece struct {
 	size   uint64
 }
 
-// OnePiece is code in one place.
+// OnePiece returns code in one place.
 func OnePiece(start uint64, code []byte) *Pieces {
 	var p Pieces
 	p.Add(start, code, nil)
 	return &p
 }
 
-// Add adds the code at an address, behind a copy of between where it is not the first.
-func (p *Pieces) Add(start uint64, code, between []byte) {
-	switch {
-	case len(p.pieces) == 0:
+// Add adds the code at an address, behind a copy of separator where it is not the first.
+func (p *Pieces) Add(start uint64, code, separator []byte) {
+	if len(p.pieces) == 0 {
 		p.Code = code[:len(code):len(code)]
-	default:
-		p.Code = append(append(p.Code, between...), code...)
+	} else {
+		p.Code = append(append(p.Code, separator...), code...)
 	}
 	p.pieces = append(p.pieces, piece{start, uint64(len(p.Code) - len(code)), uint64(len(code))})
 }
 
-// Address is where the code at an offset lies; ok is false between two pieces.
+// Address returns where the code at an offset lies; ok is false between two pieces.
 func (p *Pieces) Address(offset uint64) (address uint64, ok bool) {
 	for i := range p.pieces {
 		if x := &p.pieces[i]; offset-x.offset < x.size {
@@ -43,7 +43,7 @@ func (p *Pieces) Address(offset uint64) (address uint64, ok bool) {
 	return 0, false
 }
 
-// Target is the offset of the code that lies so far from that at an offset; ok is false where it
+// Target returns the offset of the code at a distance from that at an offset; ok is false where it
 // is in no piece.
 func (p *Pieces) Target(offset, distance uint64) (target uint64, ok bool) {
 	if len(p.pieces) < 2 {
@@ -56,7 +56,7 @@ func (p *Pieces) Target(offset, distance uint64) (target uint64, ok bool) {
 	return p.Offset(address + distance)
 }
 
-// Offset is the offset of the code at an address; ok is false where it is in no piece.
+// Offset returns the offset of the code at an address; ok is false where it is in no piece.
 func (p *Pieces) Offset(address uint64) (offset uint64, ok bool) {
 	for i := range p.pieces {
 		if x := &p.pieces[i]; address-x.start < x.size {

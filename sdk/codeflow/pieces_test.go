@@ -6,8 +6,8 @@ import "testing"
 
 func TestPieces(t *testing.T) {
 	p := OnePiece(0x1000, make([]byte, 16))
-	if at, ok := p.Target(4, 8); at != 12 || !ok {
-		t.Errorf("in one piece: %d, %t", at, ok)
+	if target, ok := p.Target(4, 8); target != 12 || !ok {
+		t.Errorf("in one piece: %d, %t", target, ok)
 	}
 	if _, ok := p.Target(4, 12); ok {
 		t.Error("a target behind the code is inside")
@@ -25,12 +25,12 @@ func TestPieces(t *testing.T) {
 			t.Errorf("offset %d: %#x, %t, expected %#x, %t", c.offset, got, ok, c.address, c.ok)
 		}
 	}
-	distance := func(from, to uint64) uint64 { return to - from }
-	if at, ok := p.Target(3, distance(0x1003, 0x802)); at != 22 || !ok {
-		t.Errorf("from one piece into another: %d, %t", at, ok)
+	distance := func(start, end uint64) uint64 { return end - start }
+	if target, ok := p.Target(3, distance(0x1003, 0x802)); target != 22 || !ok {
+		t.Errorf("from one piece into another: %d, %t", target, ok)
 	}
-	if at, ok := p.Target(21, distance(0x801, 0x100f)); at != 15 || !ok {
-		t.Errorf("back: %d, %t", at, ok)
+	if target, ok := p.Target(21, distance(0x801, 0x100f)); target != 15 || !ok {
+		t.Errorf("back: %d, %t", target, ok)
 	}
 	if _, ok := p.Target(21, distance(0x801, 0x808)); ok {
 		t.Error("a target between two pieces is inside")

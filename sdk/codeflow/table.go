@@ -11,7 +11,7 @@ import (
 // pageSize is how many addresses a page of a table has.
 const pageSize = 128
 
-// A Table has a value for each address: the zero value where none was put. It is made for addresses
+// A Table has a value for each address: the zero value where none was put. It is fast for addresses
 // that lie close together and are asked for one after the other, as those of instructions. Its zero
 // value is an empty table.
 type Table[T any] struct {
@@ -21,35 +21,35 @@ type Table[T any] struct {
 }
 
 // Get returns the value of an address.
-func (t *Table[T]) Get(at uint64) (v T) {
-	if t.last != nil && t.number == at/pageSize {
-		return t.last[at%pageSize]
+func (t *Table[T]) Get(address uint64) (v T) {
+	if t.last != nil && t.number == address/pageSize {
+		return t.last[address%pageSize]
 	}
-	if p := t.pages[at/pageSize]; p != nil {
-		t.last, t.number = p, at/pageSize
-		return p[at%pageSize]
+	if p := t.pages[address/pageSize]; p != nil {
+		t.last, t.number = p, address/pageSize
+		return p[address%pageSize]
 	}
 	return v
 }
 
-// Put returns where the value of an address is, to put one there.
-func (t *Table[T]) Put(at uint64) *T {
-	if t.last == nil || t.number != at/pageSize {
-		p := t.pages[at/pageSize]
+// Put returns the place of the value of an address, to put one there.
+func (t *Table[T]) Put(address uint64) *T {
+	if t.last == nil || t.number != address/pageSize {
+		p := t.pages[address/pageSize]
 		if p == nil {
 			p = new([pageSize]T)
 			if t.pages == nil {
 				t.pages = make(map[uint64]*[pageSize]T)
 			}
-			t.pages[at/pageSize] = p
+			t.pages[address/pageSize] = p
 		}
-		t.last, t.number = p, at/pageSize
+		t.last, t.number = p, address/pageSize
 	}
-	return &t.last[at%pageSize]
+	return &t.last[address%pageSize]
 }
 
-// All goes through the values in the order of their addresses. Zero values between others are among
-// them.
+// All goes through the values in the order of their addresses. It includes zero values between
+// others.
 func (t *Table[T]) All() iter.Seq2[uint64, T] {
 	return func(yield func(uint64, T) bool) {
 		for _, n := range slices.Sorted(maps.Keys(t.pages)) {
