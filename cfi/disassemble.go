@@ -2,7 +2,11 @@
 
 package cfi
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // An Entry is an entry of a section as it is written: a CIE, an FDE, or a
 // terminator, which is a length of zero and has neither.
@@ -125,14 +129,14 @@ func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, e
 		code := m.r.data[at]
 		m.r.pos++
 		op := &opcodes[code]
-		in := Instruction{Offset: uint64(at), Name: op.name}
+		in := Instruction{Offset: uint64(at), Name: dw.CFAName(code)}
 		if op.apply == nil {
 			yield(in, t.errorf(in.Offset, ErrInstruction, "%#02x", code))
 			return
 		}
 		var o operands
 		if err := m.decode(code, op, &o); err != nil {
-			yield(in, t.errorf(in.Offset, err, "%s", op.name))
+			yield(in, t.errorf(in.Offset, err, "%s", in.Name))
 			return
 		}
 		in.Operands = list[:0]

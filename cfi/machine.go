@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -103,27 +104,27 @@ func (m *machine) run() (more bool, err error) {
 	plain := m.cie.plain && m.initial != nil
 	for pos < len(data) {
 		code := data[pos]
-		if code == cfaNop { // most of all padding
+		if code == dw.CFANop { // most of all padding
 			pos++
 			continue
 		}
 		if plain {
-			switch code & cfaHighBits {
-			case cfaAdvanceLoc:
-				if n := uint64(code&cfaLowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
+			switch code & dw.CFAHighBits {
+			case dw.CFAAdvanceLoc:
+				if n := uint64(code&dw.CFALowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 					m.location += n
 					m.r.pos = pos + 1
 					return true, nil
 				}
-			case cfaOffset:
-				if pos+1 < len(data) && data[pos+1] < leb128.More && m.setOffset(code&cfaLowBits, int64(data[pos+1])*m.cie.DataAlignment) {
+			case dw.CFAOffset:
+				if pos+1 < len(data) && data[pos+1] < leb128.More && m.setOffset(code&dw.CFALowBits, int64(data[pos+1])*m.cie.DataAlignment) {
 					pos += 2
 					continue
 				}
 			case 0:
 				n := 0
 				switch code {
-				case cfaAdvanceLoc1:
+				case dw.CFAAdvanceLoc1:
 					if pos+1 < len(data) {
 						if n := uint64(data[pos+1]) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 							m.location += n
@@ -131,18 +132,18 @@ func (m *machine) run() (more bool, err error) {
 							return true, nil
 						}
 					}
-				case cfaDefCFAOffset:
+				case dw.CFADefCFAOffset:
 					if pos+1 < len(data) && data[pos+1] < leb128.More {
 						n = m.setCFAOffset(2, uint64(data[pos+1]))
 					} else if pos+2 < len(data) && data[pos+2] < leb128.More {
 						n = m.setCFAOffset(3, uint64(data[pos+1]&^leb128.More)|uint64(data[pos+2])<<7)
 					}
-				case cfaDefCFARegister:
+				case dw.CFADefCFARegister:
 					if pos+1 < len(data) && data[pos+1] < leb128.More && m.row.CFA.Kind == CFARegister {
 						m.row.CFA.Register = uint64(data[pos+1])
 						n = 2
 					}
-				case cfaDefCFA:
+				case dw.CFADefCFA:
 					if pos+2 < len(data) && data[pos+1]|data[pos+2] < leb128.More {
 						m.row.CFA = CFARule{Kind: CFARegister, Register: uint64(data[pos+1]), Offset: int64(data[pos+2])}
 						n = 3
@@ -218,7 +219,7 @@ func (m *machine) step(code byte) error {
 		err = op.apply(m, o)
 	}
 	if err != nil {
-		return m.t.errorf(at, err, "%s", op.name)
+		return m.t.errorf(at, err, "%s", dw.CFAName(code))
 	}
 	return nil
 }

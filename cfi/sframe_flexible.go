@@ -5,6 +5,7 @@ package cfi
 import (
 	"encoding/binary"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
@@ -77,7 +78,7 @@ func (r flexRule) cfa() (rule CFARule, ok bool) {
 	case flexRegister:
 		return CFARule{Kind: CFARegister, Register: r.control >> flexShift, Offset: r.offset}, true
 	case flexRegister | flexDeref:
-		return CFARule{Kind: CFAExpression, Expr: append(r.address(), opDeref)}, true
+		return CFARule{Kind: CFAExpression, Expr: append(r.address(), dw.OpDeref)}, true
 	}
 	return rule, false
 }
@@ -98,14 +99,8 @@ func (r flexRule) rule() Rule {
 	return Rule{Kind: ValOffset, Offset: r.offset}
 }
 
-// DW_OP_deref and DW_OP_bregx, of which the expressions of pairs are made.
-const (
-	opDeref = 0x06
-	opBregx = 0x92
-)
-
 // address is the expression of a register plus the offset.
 func (r flexRule) address() []byte {
-	b := binary.AppendUvarint([]byte{opBregx}, r.control>>flexShift)
+	b := binary.AppendUvarint([]byte{dw.OpBregx}, r.control>>flexShift)
 	return leb128.AppendSigned(b, r.offset)
 }

@@ -17,6 +17,7 @@ import (
 	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
@@ -169,7 +170,7 @@ func (c *entryComparison) tail(a walk.Activation, gdb []*gdbFrame, place *gdbPla
 	err := object.Guard(func() error {
 		scopes, err := a.Module().Code.DWARF().Scopes(a.Lookup())
 		for _, s := range scopes {
-			if s.Tag() != entry.TagLexicalBlock {
+			if s.Tag() != dw.TagLexicalBlock {
 				levels++
 			}
 		}
@@ -197,14 +198,14 @@ func (c *entryComparison) frame(f walk.Activation, gdb []*gdbFrame, place *gdbPl
 				if err != nil {
 					return err
 				}
-				line, _, _ := v.Number(entry.AttrDeclLine)
+				line, _, _ := v.Number(dw.AttrDeclLine)
 				key := variableKey{v.Name(), int(line), 0}
 				for !ours[key].IsZero() {
 					key.ordinal++
 				}
 				ours[key] = v
 			}
-			if s.Tag() == entry.TagLexicalBlock {
+			if s.Tag() == dw.TagLexicalBlock {
 				continue
 			}
 			if level == len(gdb) {
@@ -383,7 +384,7 @@ func (p *gdbPlace) explained(gdb *gdbFrame, outcome, problem string) (string, st
 // may change.
 func readsClobbered(f walk.Activation, v entry.Entry) bool {
 	for e := v; !e.IsZero(); {
-		l, ok, err := e.Location(entry.AttrLocation)
+		l, ok, err := e.Location(dw.AttrLocation)
 		if err != nil {
 			return false
 		}
@@ -403,7 +404,7 @@ func pointedSize(v entry.Entry) uint64 {
 	t, err := v.Type()
 	for err == nil && !t.IsZero() {
 		switch t.Tag() {
-		case entry.TagPointerType, entry.TagReferenceType, entry.TagRvalueReference:
+		case dw.TagPointerType, dw.TagReferenceType, dw.TagRvalueReferenceType:
 			size, _ := t.Size()
 			return size
 		}

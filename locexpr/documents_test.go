@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // documents has every row: an expression of each operation, error and worked
@@ -57,7 +59,7 @@ func TestEveryOpcodeHasARow(t *testing.T) {
 			check(opcode, 0, &d.tables().operations[opcode])
 		}
 		for number, op := range d.tables().user {
-			check(opLLVMUser, number, op)
+			check(dw.OpLLVMUser, number, op)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // builder writes expressions of the canonical dialect.
@@ -400,12 +402,14 @@ func TestTheWireHasEveryOperation(t *testing.T) {
 		}
 	}
 	numbers := map[uint64]string{}
-	for i := range vendorRows {
-		v := &vendorRows[i]
-		if other, ok := numbers[v.canonical]; ok || v.canonical == 0 {
-			t.Errorf("%s has canonical number 0x%x, and so has %q", v.op.Name, v.canonical, other)
+	for _, v := range vendorRows {
+		if other, ok := numbers[v.user]; ok || v.user == 0 || v.op.Name == "" {
+			t.Errorf("%s has canonical number 0x%x, and so has %q", v.op.Name, v.user, other)
 		}
-		numbers[v.canonical] = v.op.Name
+		numbers[v.user] = v.op.Name
+	}
+	if len(numbers) != len(dw.VendorOps) {
+		t.Errorf("%d operations of vendors, expected %d", len(numbers), len(dw.VendorOps))
 	}
 }
 

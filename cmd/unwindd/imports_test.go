@@ -77,6 +77,7 @@ var floors = []string{
 	"internal/damage",     // likewise
 	"internal/oracle",     // likewise
 	"internal/proof",      // likewise
+	"internal/dw",
 	"internal/ehpe",
 	"internal/inflate",
 	"internal/leb128",
@@ -92,8 +93,8 @@ var floors = []string{
 var only = map[string][]string{
 	"sdk":                 {"cfi", "locexpr", "internal/panics", "sdk"},
 	"sdk/reloc":           {},
-	"engine/value":        {"engine/symbol/dwarf", "locexpr"},
-	"plugins":             {"sdk", "cfi", "locexpr", "plugins"},
+	"engine/value":        {"engine/symbol/dwarf", "internal/dw", "locexpr"},
+	"plugins":             {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
 	"engine/otlpexport":   {"internal/escape"},
 	"plugins/visa/stream": {},
 	"plugins/amdgpu/isa":  {},
@@ -105,6 +106,7 @@ var only = map[string][]string{
 	"internal/valuecheck": {},
 	"internal/otlpcheck":  {},
 	"internal/damage":     {},
+	"internal/dw":         {},
 	"internal/ehpe":       {},
 	"internal/inflate":    {},
 	"internal/leb128":     {},

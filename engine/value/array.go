@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -224,7 +225,7 @@ func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, c
 // fortranString reads a value of a DW_TAG_string_type (DWARF 5, 5.11).
 func (r *Reader) fortranString(v *Value, t *dwarf.Type, l locexpr.Location) {
 	size := t.Size
-	if b, err := t.Bound(dwarf.AttrStringLength); err == nil && b.HasValue() {
+	if b, err := t.Bound(dw.AttrStringLength); err == nil && b.HasValue() {
 		n, err := r.bound(&b, l)
 		if err != nil {
 			v.fail(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -110,7 +111,7 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 // the modules around it.
 func shownName(t *dwarf.Type) string {
 	name := withoutArguments(formName(t))
-	if i := strings.LastIndex(name, "::"); i >= 0 && t.Unit().Language() == dwarf.LangRust {
+	if i := strings.LastIndex(name, "::"); i >= 0 && t.Unit().Language() == dw.LangRust {
 		name = name[i+2:]
 	}
 	return name

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file has the functions of expressions of forms.
@@ -150,15 +151,15 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 
 // templateNumber is an argument that is a number.
 func templateNumber(parts *dwarf.Parts, n uint64) (uint64, bool) {
-	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateValue {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dw.TagTemplateValueParameter {
 		return 0, false
 	}
-	number, ok, err := parts.Arguments[n].Number(dwarf.AttrConstValue)
+	number, ok, err := parts.Arguments[n].Number(dw.AttrConstValue)
 	return uint64(number), ok && err == nil
 }
 
 func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
-	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateType {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dw.TagTemplateTypeParameter {
 		return nil, notBound("argument %d of the template is no type", n)
 	}
 	return parts.Arguments[n].ValueType()
@@ -323,11 +324,11 @@ func (b *binder) callChoose(args []*expr) (*bound, error) {
 }
 
 // key() and elem() are the types that Go says of a map, a channel or a slice.
-func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoKey) }
+func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dw.AttrGoKey) }
 
-func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoElem) }
+func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dw.AttrGoElem) }
 
-func (b *binder) referenced(attr dwarf.Attr) (*bound, error) {
+func (b *binder) referenced(attr dw.Attr) (*bound, error) {
 	e, err := b.t.Reference(attr)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ package value
 
 import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file says where objects stand that no member describes, by the sizes and
@@ -88,7 +89,7 @@ func alignment(t *dwarf.Type, depth int) uint64 {
 	if err != nil || plain.IsZero() || depth > maxBases {
 		return 1
 	}
-	if n, ok, err := plain.Number(dwarf.AttrAlignment); ok && err == nil && n > 0 && n <= 1<<16 && n&(n-1) == 0 {
+	if n, ok, err := plain.Number(dw.AttrAlignment); ok && err == nil && n > 0 && n <= 1<<16 && n&(n-1) == 0 {
 		return uint64(n)
 	}
 	switch plain.Kind {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -174,7 +175,7 @@ func isOfContainers(symbol string) bool {
 }
 
 func addTypes(e dwarf.Entry, list *[]*dwarf.Type, seen map[*dwarf.Type]bool) {
-	if e.Tag() == dwarf.TagVariable {
+	if e.Tag() == dw.TagVariable {
 		if t, err := e.ValueType(); err == nil && !seen[t] {
 			seen[t] = true
 			*list = append(*list, t)

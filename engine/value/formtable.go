@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file reads the tables of forms: what objects of the libraries' types stand for.
@@ -99,9 +100,9 @@ var tables = sync.OnceValue(func() map[string]*table {
 // languageOf is what the tables call the language of a unit.
 func languageOf(u dwarf.Unit) string {
 	switch u.Language() {
-	case dwarf.LangRust:
+	case dw.LangRust:
 		return "rust"
-	case dwarf.LangGo:
+	case dw.LangGo:
 		return "go"
 	}
 	if u.HasScopedNames() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -43,7 +44,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 	}
 	v.setText(text)
 	// A function of Go is an object, which a pointer may point to as to others.
-	isCode := element.Kind == dwarf.KindSubroutine && r.language != dwarf.LangGo
+	isCode := element.Kind == dwarf.KindSubroutine && r.language != dw.LangGo
 	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
 		r.follow(v, t, address, depth)
 	}
@@ -52,7 +53,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 // followsPointers says whether users of a language expect to see what a pointer points
 // to.
 func (r *Reader) followsPointers() bool {
-	return !r.limits.Raw && (r.language == dwarf.LangGo || r.language == dwarf.LangRust)
+	return !r.limits.Raw && (r.language == dw.LangGo || r.language == dw.LangRust)
 }
 
 // follow reads what a pointer points to, as its child.
@@ -96,7 +97,7 @@ func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
 // PointerSize is the size of a pointer or a reference in bytes; 0: it is not known. Where
 // its type does not say it, it is that of an address of its space.
 func PointerSize(t *dwarf.Type, f Frame) uint64 {
-	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dwarf.AttrByteSize)) {
+	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dw.AttrByteSize)) {
 		return t.Size
 	}
 	return uint64(f.AddressBits(t.Space)+7) / 8
@@ -241,7 +242,7 @@ func (r *Reader) memberPointer(v *Value, t *dwarf.Type, l locexpr.Location) {
 // memberName is the member at an offset of the class that a pointer to a member is of.
 func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
 	number := fmt.Sprintf("%d", offset)
-	e, err := t.Reference(dwarf.AttrContainingType)
+	e, err := t.Reference(dw.AttrContainingType)
 	if err != nil || e.IsZero() {
 		return number
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -114,8 +115,8 @@ var goKinds = map[int64]string{18: "chan", 19: "func", 20: "interface", 21: "map
 // formName is a type's name as patterns have it: without the namespaces that say which
 // version of the library it is.
 func formName(t *dwarf.Type) string {
-	if t.Unit().Language() == dwarf.LangGo {
-		if n, ok, err := t.Number(dwarf.AttrGoKind); ok && err == nil {
+	if t.Unit().Language() == dw.LangGo {
+		if n, ok, err := t.Number(dw.AttrGoKind); ok && err == nil {
 			return goKinds[n]
 		}
 		return ""

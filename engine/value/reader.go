@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -210,7 +211,7 @@ func (r *Reader) dataLocation(t *dwarf.Type, l locexpr.Location) (locexpr.Locati
 	if !t.IsDescribed {
 		return l, nil
 	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrAllocated, dwarf.AttrAssociated} {
+	for _, attr := range []dw.Attr{dw.AttrAllocated, dw.AttrAssociated} {
 		b, err := t.Bound(attr)
 		if err != nil || !b.HasValue() {
 			continue
@@ -219,7 +220,7 @@ func (r *Reader) dataLocation(t *dwarf.Type, l locexpr.Location) (locexpr.Locati
 			return l, fmt.Errorf("the array has no elements yet: %s is 0", attr)
 		}
 	}
-	b, err := t.Bound(dwarf.AttrDataLocation)
+	b, err := t.Bound(dw.AttrDataLocation)
 	if err != nil || b.Location == nil {
 		return l, err
 	}

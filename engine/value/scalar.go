@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -209,7 +210,7 @@ func hex(n uint64) string {
 
 // hasCharacters says whether integers of a byte may be characters in the language.
 func (r *Reader) hasCharacters() bool {
-	return r.language != dwarf.LangRust && r.language != dwarf.LangGo
+	return r.language != dw.LangRust && r.language != dw.LangGo
 }
 
 // floatText is a floating point number, as short as reads back.
@@ -435,7 +436,7 @@ func enumText(t *dwarf.Type, list []dwarf.Enumerator, n uint64, isSigned bool) s
 // class before it, and so have those of other enumerations of C++.
 func enumName(t *dwarf.Type, name string) string {
 	full := t.QualifiedName()
-	if isClass, ok, err := t.Number(dwarf.AttrEnumClass); err == nil && ok && isClass != 0 {
+	if isClass, ok, err := t.Number(dw.AttrEnumClass); err == nil && ok && isClass != 0 {
 		return full + "::" + name
 	}
 	if !t.Unit().HasScopedNames() {

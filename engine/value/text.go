@@ -4,9 +4,8 @@ package value
 
 import (
 	"fmt"
+	"github.com/unwindd/unwindd/internal/dw"
 	"strings"
-
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
 // A manner is how a language writes values.
@@ -37,9 +36,9 @@ var (
 
 func mannerOf(language uint64) *manner {
 	switch language {
-	case dwarf.LangRust:
+	case dw.LangRust:
 		return mannerOfRust
-	case dwarf.LangGo:
+	case dw.LangGo:
 		return mannerOfGo
 	}
 	return mannerOfC

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -316,7 +317,7 @@ func (c *inUnit) EntryValue(block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
 	v, err := u.parameter(want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
-		l, ok, err := p.Location(dwarf.AttrLocation)
+		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
 		}
@@ -342,8 +343,7 @@ func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) 
 	case want.data > 0 && want.data < 8 && v.Type() == nil:
 		return locexpr.GenericValue(v.Uint64() & (1<<(8*want.data) - 1)), nil
 	case want.typ != 0 && v.Type() == nil:
-		const convert = 0xa8 // DW_OP_convert
-		return u.value(unit, binary.AppendUvarint([]byte{convert}, want.typ), locexpr.ValueEntry(v))
+		return u.value(unit, binary.AppendUvarint([]byte{dw.OpConvert}, want.typ), locexpr.ValueEntry(v))
 	}
 	return v, nil
 }
@@ -377,7 +377,7 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 	if err != nil {
 		return v, err
 	}
-	l, hasPlace, err := parameter.Location(dwarf.AttrLocation)
+	l, hasPlace, err := parameter.Location(dw.AttrLocation)
 	if err != nil {
 		return v, err
 	}
@@ -403,7 +403,7 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 		return v, noCallValue("the %s is in no register and no memory where the function is entered", parameter)
 	}
 	return u.parameter(false, func(c *call, p dwarf.CallParameter) (bool, error) {
-		l, ok, err := p.Location(dwarf.AttrLocation)
+		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -209,7 +210,7 @@ func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (pla
 // expression. LLVM did so for AMDGPU before version 22. What space a pointer of such a
 // unit is of, and so its size, is not known.
 func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
-	if unit.Language() != dwarf.LangOpenCL {
+	if unit.Language() != dw.LangOpenCL {
 		return false
 	}
 	for i, p := range lanePieces(ops, 0) {
@@ -407,7 +408,7 @@ func (v *laneView) baseRegister() (reg uint64, ok bool) {
 	if v.function.IsZero() {
 		return 0, false
 	}
-	l, ok, err := v.function.Location(dwarf.AttrFrameBase)
+	l, ok, err := v.function.Location(dw.AttrFrameBase)
 	if err != nil || !ok {
 		return 0, false
 	}
@@ -497,9 +498,6 @@ func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error
 	return first, nil
 }
 
-// stackValue is DW_OP_stack_value.
-const stackValue = 0x9f
-
 // computation is the expression of a value, with the contents of registers in it.
 func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
 	for i := range p.ops {
@@ -526,7 +524,7 @@ func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (ex
 		}
 		expr = v.appendConstant(expr, n+uint64(o.add()))
 	}
-	return append(expr, stackValue), isExtended, nil
+	return append(expr, dw.OpStackValue), isExtended, nil
 }
 
 // contents is what a register holds for the current lane, extended to 64 bits.
@@ -556,8 +554,7 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 
 // appendConstant appends a DW_OP_const8u.
 func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
-	const const8u = 0x0e
-	expr = append(expr, const8u)
+	expr = append(expr, dw.OpConst8u)
 	if v.frame.walker.machine.Order == locexpr.BigEndian {
 		return binary.BigEndian.AppendUint64(expr, n)
 	}

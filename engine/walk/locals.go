@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -174,7 +175,7 @@ func (f *frame) checkPlaces(function dwarf.Entry) {
 	if function.IsZero() {
 		return // its unit cannot be read, which is said
 	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrReturnAddr, dwarf.AttrStaticLink} {
+	for _, attr := range []dw.Attr{dw.AttrReturnAddr, dw.AttrStaticLink} {
 		l, ok, err := function.Location(attr)
 		if !ok && err == nil {
 			continue
@@ -202,7 +203,7 @@ func kindOf(s *code.ScopedVariable) value.VariableKind {
 	switch {
 	case s.IsParameter:
 		return value.Parameter
-	case s.Tag() == dwarf.TagConstant:
+	case s.Tag() == dw.TagConstant:
 		return value.Constant
 	case s.IsStatic:
 		return value.Static

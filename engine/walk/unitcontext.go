@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -135,7 +136,7 @@ func (c *inUnit) FrameBase() (locexpr.Location, error) {
 
 func (c *inUnit) findFrameBase() (locexpr.Location, error) {
 	u := c.u
-	l, ok, err := u.function.Location(dwarf.AttrFrameBase)
+	l, ok, err := u.function.Location(dw.AttrFrameBase)
 	if err != nil {
 		return locexpr.Location{}, err
 	}
@@ -173,7 +174,7 @@ func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 	if err != nil {
 		return locexpr.Callee{}, locexpr.IllFormedError(err)
 	}
-	l, ok, err := entry.Location(dwarf.AttrLocation)
+	l, ok, err := entry.Location(dw.AttrLocation)
 	switch {
 	case err != nil:
 		return locexpr.Callee{}, err

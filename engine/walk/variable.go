@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -55,16 +56,16 @@ func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr
 
 // constant is a DW_AT_const_value as an implicit location.
 func (u *unitContext) constant(e dwarf.Entry) (l locexpr.Location, ok bool, err error) {
-	if block, ok, err := e.Block(dwarf.AttrConstValue); ok || err != nil {
+	if block, ok, err := e.Block(dw.AttrConstValue); ok || err != nil {
 		return locexpr.ImplicitLocation(block), ok, err
 	}
-	if n, ok, err := e.Number(dwarf.AttrConstValue); ok || err != nil {
+	if n, ok, err := e.Number(dw.AttrConstValue); ok || err != nil {
 		return u.integer(n, e), ok, err
 	}
-	if !e.Has(dwarf.AttrConstValue) {
+	if !e.Has(dw.AttrConstValue) {
 		return l, false, nil
 	}
-	text, ok, err := e.Text(dwarf.AttrConstValue)
+	text, ok, err := e.Text(dw.AttrConstValue)
 	return locexpr.ImplicitLocation(append([]byte(text), 0)), ok, err
 }
 
@@ -119,7 +120,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 // concrete is the variable around the frame's PC that is an instance of an abstract
 // one, which gcc names in the bounds of arrays in inlined functions.
 func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
-	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) || u.frame.module == nil {
+	if e.Has(dw.AttrLocation) || e.Has(dw.AttrConstValue) || u.frame.module == nil {
 		return e, nil
 	}
 	scopes, err := u.code.DWARF().ScopesIn(u.frame.lookup, u.frame.function())
@@ -153,13 +154,13 @@ func (u *unitContext) valueType(variable dwarf.Entry) (size uint64, typ *locexpr
 	t, err := variable.Type()
 	for n := 0; err == nil && !t.IsZero() && n < maxOrigins; n++ {
 		switch t.Tag() {
-		case dwarf.TagBaseType:
+		case dw.TagBaseType:
 			typ, err := t.BaseType()
 			if err != nil {
 				return 0, nil, err
 			}
 			return (typ.Size() + 7) / 8, typ, nil
-		case dwarf.TagPointerType, dwarf.TagReferenceType, dwarf.TagRvalueReference, dwarf.TagEnumerationType:
+		case dw.TagPointerType, dw.TagReferenceType, dw.TagRvalueReferenceType, dw.TagEnumerationType:
 			size, ok := variable.Size()
 			if !ok || size == 0 || size*8 > uint64(u.frame.walker.machine.Description.AddressBits) {
 				return 0, nil, locexpr.IllFormedError(fmt.Errorf("type of the %s: %d bytes: %w", variable, size, errNoValueType))

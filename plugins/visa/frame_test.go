@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -441,7 +442,7 @@ func TestOtherExpressionsAreNotTheCompilers(t *testing.T) {
 func TestSIMDWidthOfAUnit(t *testing.T) {
 	abbrev := []byte{
 		1, 0x11, 1, // DW_TAG_compile_unit, with children
-		0x25, formStr, 0x11, 0x01, 0x80, 0x48, formData2, 0, 0,
+		byte(dw.AttrProducer), byte(dw.FormString), byte(dw.AttrLowPC), byte(dw.FormAddr), 0x80, 0x48, byte(dw.FormData2), 0, 0,
 	}
 	info := func(width uint16) []byte {
 		b := []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1, 'i', 'g', 'c', 0, 1, 2, 3, 4, 5, 6, 7, 8}
