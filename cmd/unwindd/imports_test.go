@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,8 +41,9 @@ var floors = []string{
 	"engine",
 	"engine/profile",
 	"engine/goroutine",
-	"engine/fact",      // what a crash was, in one line
-	"engine/signature", // by what crashes are grouped
+	"engine/fact",        // what a crash was, in one line
+	"engine/signature",   // by what crashes are grouped
+	"internal/wavecheck", // what tests need: walks of executing waves
 	"engine/walk",
 	"engine/code",
 	"engine/value",
@@ -71,7 +73,8 @@ var floors = []string{
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
 	"internal/escape",
-	"internal/recorded",   // what tests need
+	"internal/gcn",        // what tests need
+	"internal/recorded",   // likewise
 	"internal/valuecheck", // likewise
 	"internal/otlpcheck",  // likewise
 	"internal/damage",     // likewise
@@ -100,6 +103,7 @@ var only = map[string][]string{
 	"plugins/amdgpu/isa":  {},
 	"plugins/amdgpu/rocm": {"sdk", "locexpr"},
 	"internal/escape":     {},
+	"internal/gcn":        {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
 	"internal/oracle":     {},
 	"internal/recorded":   {"internal/oracle", "internal/proof"},
 	"internal/proof":      {},
@@ -116,6 +120,12 @@ var only = map[string][]string{
 	"internal/manual":     {},
 	"internal/version":    {},
 	"internal/dist":       {},
+}
+
+// testKits are rooms that tests alone import, and other kits.
+var testKits = []string{
+	"internal/damage", "internal/gcn", "internal/oracle", "internal/otlpcheck", "internal/proof", "internal/recorded", "internal/valuecheck",
+	"internal/wavecheck",
 }
 
 // floor is the index of the room that a package is in: the longest that fits.
@@ -168,6 +178,8 @@ func checkImport(pkg string, from int, imported string) string {
 		return pkg + " imports " + imported + ", which is above it"
 	case to == from && !strings.HasPrefix(pkg, imported+"/") && !strings.HasPrefix(imported, "sdk/"):
 		return pkg + " imports " + imported + ", which is beside it"
+	case slices.Contains(testKits, imported) && !slices.Contains(testKits, pkg):
+		return pkg + " imports " + imported + ", which is for tests"
 	}
 	if rooms, ok := only[floors[from]]; ok {
 		for _, room := range rooms {
@@ -196,6 +208,11 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"plugins/visa", "plugins/visa/stream", ""},
 		{"plugins/amdgpu", "plugins/amdgpu/isa", ""},
 		{"plugins/amdgpu/isa", "cfi", "only"},
+		{"plugins/amdgpu", "internal/dw", ""},
+		{"plugins/amdgpu", "internal/gcn", "for tests"},
+		{"engine/code", "internal/wavecheck", "above"},
+		{"engine", "internal/wavecheck", "for tests"},
+		{"internal/wavecheck", "internal/gcn", ""},
 		{"engine/target/elfcore", "engine/target", ""},
 		{"engine/symbol/resolve", "engine/symbol/dwarf", ""},
 		{"engine", "engine/plugin", ""},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package gcn
 
 import (
 	"fmt"
@@ -17,23 +17,23 @@ import (
 // the registers at the moment of each. Walks of the wave are held against that.
 // Nothing of it decodes machine code: the plugin's decoder has no part in it.
 
-// gcnFile is what an operand is in.
-type gcnFile uint8
+// File is what an operand is in.
+type File uint8
 
 const (
-	gcnScalar   gcnFile = iota // a scalar register, by gcnState's numbers
-	gcnVector                  // a vector register
-	gcnAcc                     // an accumulation register
-	gcnConstant                // a number
-	gcnSCC                     // the scalar condition code
-	gcnOff                     // no operand: "off"
-	gcnNull                    // what is written there is gone, and 0 is read
-	gcnOther                   // text that only the instruction itself understands
+	Scalar        File = iota // a scalar register, by State's numbers
+	Vector                    // a vector register
+	Acc                       // an accumulation register
+	Constant                  // a number
+	conditionCode             // the scalar condition code
+	offFile                   // no operand: "off"
+	nullFile                  // what is written there is gone, and 0 is read
+	OtherFile                 // text that only the instruction itself understands
 )
 
-// gcnOperand is an operand as it is printed.
-type gcnOperand struct {
-	file     gcnFile
+// Operand is an operand as it is printed.
+type Operand struct {
+	file     File
 	reg      int     // the first register
 	count    int     // how many 32-bit registers
 	value    uint64  // of a constant
@@ -46,30 +46,30 @@ type gcnOperand struct {
 	text        string
 }
 
-// gcnInstruction is an instruction as it is printed.
-type gcnInstruction struct {
+// Instruction is an instruction as it is printed.
+type Instruction struct {
 	address, next uint64
 	name          string // without _e32 and _e64
-	operands      []gcnOperand
+	operands      []Operand
 	modifiers     map[string]int64  // offset:4 is offset, 4; a word without a number is 1
 	choices       map[string]string // dst_sel:DWORD
 	lists         map[string][]int  // op_sel:[0,1]
 	target        uint64            // of a branch
 	text          string
-	dual          *gcnInstruction // the other half of a dual instruction
-	run           func(*gcnState) error
+	dual          *Instruction // the other half of a dual instruction
+	run           func(*State) error
 }
 
-// gcnCode is the code of an object.
-type gcnCode struct {
-	instructions map[uint64]*gcnInstruction
-	functions    map[uint64]string // by entry
+// Code is the code of an object.
+type Code struct {
+	instructions map[uint64]*Instruction
+	Functions    map[uint64]string // by entry
 	entries      []uint64          // sorted
 	ends         map[uint64]uint64 // of a function, by entry
 }
 
-// function is the entry of the function that holds an address.
-func (c *gcnCode) function(address uint64) uint64 {
+// Function is the entry of the function that holds an address.
+func (c *Code) Function(address uint64) uint64 {
 	i, found := slices.BinarySearch(c.entries, address)
 	if found {
 		return address
@@ -81,35 +81,35 @@ func (c *gcnCode) function(address uint64) uint64 {
 }
 
 var (
-	gcnLine   = regexp.MustCompile(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F]{8}(?: [0-9A-F]{8})*)`)
-	gcnSymbol = regexp.MustCompile(`^([0-9a-f]+) <(.*)>:$`)
-	gcnRange  = regexp.MustCompile(`^([sva]|ttmp)\[(\d+):(\d+)\]$`)
-	gcnSingle = regexp.MustCompile(`^([sva]|ttmp)(\d+)$`)
-	gcnLit    = regexp.MustCompile(`^lit\((.*)\)$`)
+	codeLine       = regexp.MustCompile(`^\t(.*?)\s*// ([0-9A-F]+): ([0-9A-F]{8}(?: [0-9A-F]{8})*)`)
+	codeSymbol     = regexp.MustCompile(`^([0-9a-f]+) <(.*)>:$`)
+	registerRange  = regexp.MustCompile(`^([sva]|ttmp)\[(\d+):(\d+)\]$`)
+	registerSingle = regexp.MustCompile(`^([sva]|ttmp)(\d+)$`)
+	literal        = regexp.MustCompile(`^lit\((.*)\)$`)
 )
 
-// disassembleGCN reads the code of an object as llvm-objdump prints it.
-func disassembleGCN(path string) (*gcnCode, error) {
+// disassemble reads the code of an object as llvm-objdump prints it.
+func disassemble(path string) (*Code, error) {
 	cmd := exec.Command("llvm-objdump-22", "-d", path)
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", cmd.Args, err)
 	}
-	c := &gcnCode{instructions: map[uint64]*gcnInstruction{}, functions: map[uint64]string{}, ends: map[uint64]uint64{}}
+	c := &Code{instructions: map[uint64]*Instruction{}, Functions: map[uint64]string{}, ends: map[uint64]uint64{}}
 	for line := range strings.Lines(string(out)) {
 		line = strings.TrimRight(line, "\n")
-		if m := gcnSymbol.FindStringSubmatch(line); m != nil {
-			at, err := strconv.ParseUint(m[1], 16, 64)
+		if m := codeSymbol.FindStringSubmatch(line); m != nil {
+			entry, err := strconv.ParseUint(m[1], 16, 64)
 			if err != nil {
 				return nil, fmt.Errorf("%q: %w", line, err)
 			}
-			if c.functions[at] == "" {
-				c.functions[at] = m[2]
-				c.entries = append(c.entries, at)
+			if c.Functions[entry] == "" {
+				c.Functions[entry] = m[2]
+				c.entries = append(c.entries, entry)
 			}
 			continue
 		}
-		m := gcnLine.FindStringSubmatch(line)
+		m := codeLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -117,186 +117,186 @@ func disassembleGCN(path string) (*gcnCode, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
-		in, err := parseGCN(m[1])
+		ins, err := parse(m[1])
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
-		in.address, in.next = address, address+4*uint64(len(strings.Fields(m[3])))
-		if strings.HasPrefix(in.name, "s_branch") || strings.HasPrefix(in.name, "s_cbranch") {
-			words := int16(in.operands[0].value) //nolint:gosec // 16 bits in the instruction
-			in.target = in.next + 4*uint64(int64(words))
+		ins.address, ins.next = address, address+4*uint64(len(strings.Fields(m[3])))
+		if strings.HasPrefix(ins.name, "s_branch") || strings.HasPrefix(ins.name, "s_cbranch") {
+			words := int16(ins.operands[0].value) //nolint:gosec // 16 bits in the instruction
+			ins.target = ins.next + 4*uint64(int64(words))
 		}
-		c.instructions[address] = in
+		c.instructions[address] = ins
 		if n := len(c.entries); n > 0 {
-			c.ends[c.entries[n-1]] = in.next
+			c.ends[c.entries[n-1]] = ins.next
 		}
 	}
 	slices.Sort(c.entries)
 	return c, nil
 }
 
-// gcnRenamed are the names before gfx12.
-var gcnRenamed = map[string]string{
+// renamed are the names before gfx12.
+var renamed = map[string]string{
 	"s_add_co_u32": "s_add_u32", "s_add_co_ci_u32": "s_addc_u32", "s_sub_co_u32": "s_sub_u32", "s_sub_co_ci_u32": "s_subb_u32",
 	"s_add_co_i32": "s_add_i32", "s_sub_co_i32": "s_sub_i32", "s_addk_co_i32": "s_addk_i32",
 	"v_mad_co_u64_u32": "v_mad_u64_u32", "v_mad_co_i64_i32": "v_mad_i64_i32",
 }
 
-// parseGCN reads the text of an instruction.
-func parseGCN(text string) (*gcnInstruction, error) {
+// parse reads the text of an instruction.
+func parse(text string) (*Instruction, error) {
 	if first, second, ok := strings.Cut(text, " :: "); ok {
-		in, err := parseGCN(first)
+		ins, err := parse(first)
 		if err != nil {
 			return nil, err
 		}
-		in.text = text
-		in.dual, err = parseGCN(second)
-		return in, err
+		ins.text = text
+		ins.dual, err = parse(second)
+		return ins, err
 	}
 	name, rest, _ := strings.Cut(text, " ")
-	in := &gcnInstruction{text: text, modifiers: map[string]int64{}, lists: map[string][]int{}, choices: map[string]string{}}
-	in.name = strings.TrimSuffix(strings.TrimSuffix(name, "_e32"), "_e64")
-	in.name = strings.Replace(in.name, "v_dual_", "v_", 1)
-	if old := gcnRenamed[in.name]; old != "" {
-		in.name = old
+	ins := &Instruction{text: text, modifiers: map[string]int64{}, lists: map[string][]int{}, choices: map[string]string{}}
+	ins.name = strings.TrimSuffix(strings.TrimSuffix(name, "_e32"), "_e64")
+	ins.name = strings.Replace(ins.name, "v_dual_", "v_", 1)
+	if old := renamed[ins.name]; old != "" {
+		ins.name = old
 	}
-	if gcnNothing[in.name] {
-		return in, nil
+	if withoutEffect[ins.name] {
+		return ins, nil
 	}
-	parts := gcnSplit(strings.TrimSpace(rest), ',')
+	parts := splitOutside(strings.TrimSpace(rest), ',')
 	for i, p := range parts {
-		words := gcnSplit(strings.TrimSpace(p), ' ')
+		words := splitOutside(strings.TrimSpace(p), ' ')
 		for j, w := range words {
 			if w == "" {
 				continue
 			}
 			if j == 0 && !strings.Contains(w, ":[") && (!strings.Contains(w, ":") || strings.Contains(w, "[")) {
-				o, err := parseGCNOperand(w)
+				o, err := parseOperand(w)
 				if err != nil {
 					return nil, err
 				}
-				in.operands = append(in.operands, o)
+				ins.operands = append(ins.operands, o)
 				continue
 			}
 			if i < len(parts)-1 {
 				return nil, fmt.Errorf("%q before the last operand", w)
 			}
-			if err := in.modifier(w); err != nil {
+			if err := ins.modifier(w); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return in, in.choose()
+	return ins, ins.choose()
 }
 
-// gcnParts are the parts of a register that an instruction may choose: how many
+// partNames are the parts of a register that an instruction may choose: how many
 // bits, and after which.
-var gcnParts = map[string]struct{ shift, size int }{
+var partNames = map[string]struct{ shift, size int }{
 	"DWORD": {0, 0}, "WORD_0": {0, 16}, "WORD_1": {16, 16}, "BYTE_0": {0, 8}, "BYTE_1": {8, 8}, "BYTE_2": {16, 8}, "BYTE_3": {24, 8},
 }
 
 // choose gives operands the parts that an SDWA instruction chooses.
-func (in *gcnInstruction) choose() error {
-	name, sdwa := strings.CutSuffix(in.name, "_sdwa")
+func (ins *Instruction) choose() error {
+	name, sdwa := strings.CutSuffix(ins.name, "_sdwa")
 	if !sdwa {
-		if len(in.choices) > 0 {
-			return fmt.Errorf("%v is not known here", in.choices)
+		if len(ins.choices) > 0 {
+			return fmt.Errorf("%v is not known here", ins.choices)
 		}
 		return nil
 	}
-	in.name = name
+	ins.name = name
 	first := 1 // source
 	if strings.Contains(name, "_co_") {
 		first = 2
 	}
-	for key, value := range in.choices {
-		part, ok := gcnParts[value]
-		at := map[string]int{"src0_sel": first, "src1_sel": first + 1, "dst_sel": 0}[key]
+	for key, value := range ins.choices {
+		part, ok := partNames[value]
+		index := map[string]int{"src0_sel": first, "src1_sel": first + 1, "dst_sel": 0}[key]
 		switch {
-		case key == "dst_unused" && value == "UNUSED_PAD" && in.choices["dst_sel"] == "DWORD":
+		case key == "dst_unused" && value == "UNUSED_PAD" && ins.choices["dst_sel"] == "DWORD":
 			continue
 		case key == "dst_unused" && value == "UNUSED_PRESERVE":
 			continue
-		case !ok || at >= len(in.operands) || key != "src0_sel" && at == 0 && in.operands[0].file != gcnVector:
+		case !ok || index >= len(ins.operands) || key != "src0_sel" && index == 0 && ins.operands[0].file != Vector:
 			return fmt.Errorf("%s:%s is not known here", key, value)
 		}
-		in.operands[at].shift, in.operands[at].size = part.shift, part.size
+		ins.operands[index].shift, ins.operands[index].size = part.shift, part.size
 	}
 	return nil
 }
 
 // modifier reads a word after the operands.
-func (in *gcnInstruction) modifier(word string) error {
+func (ins *Instruction) modifier(word string) error {
 	key, value, hasValue := strings.Cut(word, ":")
 	switch {
 	case !hasValue:
-		in.modifiers[key] = 1
+		ins.modifiers[key] = 1
 	case strings.HasPrefix(value, "["):
 		for _, s := range strings.Split(strings.Trim(value, "[]"), ",") {
 			n, err := strconv.Atoi(s)
 			if err != nil {
 				return fmt.Errorf("%q: %w", word, err)
 			}
-			in.lists[key] = append(in.lists[key], n)
+			ins.lists[key] = append(ins.lists[key], n)
 		}
 	case key == "scope" || key == "th": // of caches
-		in.modifiers[key] = 1
+		ins.modifiers[key] = 1
 	case strings.ToUpper(value) == value && value[0] >= 'A':
-		in.choices[key] = value
+		ins.choices[key] = value
 	default:
 		n, err := strconv.ParseInt(value, 0, 64)
 		if err != nil {
 			return fmt.Errorf("%q: %w", word, err)
 		}
-		in.modifiers[key] = n
+		ins.modifiers[key] = n
 	}
 	return nil
 }
 
-// gcnSplit splits where no bracket is open.
-func gcnSplit(s string, at byte) (parts []string) {
-	depth, from := 0, 0
+// splitOutside splits where no bracket is open.
+func splitOutside(s string, separator byte) (parts []string) {
+	depth, start := 0, 0
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '[' || c == '(':
 			depth++
 		case c == ']' || c == ')':
 			depth--
-		case c == at && depth == 0:
-			parts = append(parts, s[from:i])
-			from = i + 1
+		case c == separator && depth == 0:
+			parts = append(parts, s[start:i])
+			start = i + 1
 		}
 	}
-	return append(parts, s[from:])
+	return append(parts, s[start:])
 }
 
 // Scalar registers beyond those that are numbered, as the hardware numbers them.
 const (
-	gcnFlatScratch = 102 // on gfx9
-	gcnVCC         = 106
-	gcnTTMP        = 108
-	gcnM0          = 124
-	gcnExec        = 126
+	flatScratch = 102 // on gfx9
+	VCC         = 106
+	ttmp        = 108
+	m0          = 124
+	Exec        = 126
 )
 
-// gcnNamed are operands with a name.
-var gcnNamed = map[string]gcnOperand{
-	"vcc": {reg: gcnVCC, count: 2}, "vcc_lo": {reg: gcnVCC, count: 1}, "vcc_hi": {reg: gcnVCC + 1, count: 1},
-	"exec": {reg: gcnExec, count: 2}, "exec_lo": {reg: gcnExec, count: 1}, "exec_hi": {reg: gcnExec + 1, count: 1},
-	"flat_scratch": {reg: gcnFlatScratch, count: 2}, "flat_scratch_lo": {reg: gcnFlatScratch, count: 1},
-	"flat_scratch_hi": {reg: gcnFlatScratch + 1, count: 1},
-	"m0":              {reg: gcnM0, count: 1},
-	"scc":             {file: gcnSCC, count: 1},
-	"src_scc":         {file: gcnSCC, count: 1},
-	"null":            {file: gcnNull, count: 2},
-	"off":             {file: gcnOff},
+// namedOperands are operands with a name.
+var namedOperands = map[string]Operand{
+	"vcc": {reg: VCC, count: 2}, "vcc_lo": {reg: VCC, count: 1}, "vcc_hi": {reg: VCC + 1, count: 1},
+	"exec": {reg: Exec, count: 2}, "exec_lo": {reg: Exec, count: 1}, "exec_hi": {reg: Exec + 1, count: 1},
+	"flat_scratch": {reg: flatScratch, count: 2}, "flat_scratch_lo": {reg: flatScratch, count: 1},
+	"flat_scratch_hi": {reg: flatScratch + 1, count: 1},
+	"m0":              {reg: m0, count: 1},
+	"scc":             {file: conditionCode, count: 1},
+	"src_scc":         {file: conditionCode, count: 1},
+	"null":            {file: nullFile, count: 2},
+	"off":             {file: offFile},
 
-	"src_shared_base":  {file: gcnConstant, value: gcnSharedAperture},
-	"src_private_base": {file: gcnConstant, value: gcnPrivateAperture},
+	"src_shared_base":  {file: Constant, value: SharedAperture},
+	"src_private_base": {file: Constant, value: PrivateAperture},
 }
 
-// parseGCNOperand reads an operand.
-func parseGCNOperand(text string) (gcnOperand, error) {
+// parseOperand reads an operand.
+func parseOperand(text string) (Operand, error) {
 	s := text
 	var neg, abs bool
 	if n := strings.TrimPrefix(s, "-"); n != s && (n[0] == 'v' || n[0] == 's' || n[0] == 'a' || n[0] == '|') {
@@ -313,10 +313,10 @@ func parseGCNOperand(text string) (gcnOperand, error) {
 		}
 		s = n
 	}
-	o, ok := gcnNamed[s]
+	o, ok := namedOperands[s]
 	if !ok {
 		var err error
-		if o, err = parseGCNNumbered(s); err != nil {
+		if o, err = parseNumbered(s); err != nil {
 			return o, err
 		}
 	}
@@ -327,23 +327,23 @@ func parseGCNOperand(text string) (gcnOperand, error) {
 	return o, nil
 }
 
-func parseGCNNumbered(s string) (o gcnOperand, err error) {
-	file := func(letter string, reg, count int) gcnOperand {
+func parseNumbered(s string) (o Operand, err error) {
+	file := func(letter string, reg, count int) Operand {
 		switch letter {
 		case "v":
-			return gcnOperand{file: gcnVector, reg: reg, count: count}
+			return Operand{file: Vector, reg: reg, count: count}
 		case "a":
-			return gcnOperand{file: gcnAcc, reg: reg, count: count}
+			return Operand{file: Acc, reg: reg, count: count}
 		case "ttmp":
-			return gcnOperand{file: gcnScalar, reg: gcnTTMP + reg, count: count}
+			return Operand{file: Scalar, reg: ttmp + reg, count: count}
 		}
-		return gcnOperand{file: gcnScalar, reg: reg, count: count}
+		return Operand{file: Scalar, reg: reg, count: count}
 	}
-	if m := gcnSingle.FindStringSubmatch(s); m != nil {
+	if m := registerSingle.FindStringSubmatch(s); m != nil {
 		n, err := strconv.ParseUint(m[2], 10, 8)
 		return file(m[1], int(n), 1), err //nolint:gosec // 8 bits
 	}
-	if m := gcnRange.FindStringSubmatch(s); m != nil {
+	if m := registerRange.FindStringSubmatch(s); m != nil {
 		first, err := strconv.ParseUint(m[2], 10, 8)
 		if err != nil {
 			return o, err
@@ -354,28 +354,28 @@ func parseGCNNumbered(s string) (o gcnOperand, err error) {
 		}
 		return file(m[1], int(first), int(last-first+1)), nil //nolint:gosec // 8 bits
 	}
-	if m := gcnLit.FindStringSubmatch(s); m != nil {
+	if m := literal.FindStringSubmatch(s); m != nil {
 		s = m[1]
 	}
 	if v, err := strconv.ParseInt(s, 0, 64); err == nil {
-		return gcnOperand{file: gcnConstant, value: uint64(v)}, nil //nolint:gosec // two's complement
+		return Operand{file: Constant, value: uint64(v)}, nil //nolint:gosec // two's complement
 	}
 	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
-		return gcnOperand{file: gcnConstant, value: v}, nil
+		return Operand{file: Constant, value: v}, nil
 	}
 	if strings.Contains(s, ".") {
 		if v, err := strconv.ParseFloat(s, 64); err == nil {
-			return gcnOperand{file: gcnConstant, float: v, isFloat: true}, nil
+			return Operand{file: Constant, float: v, isFloat: true}, nil
 		}
 	}
 	if strings.Contains(s, "(") {
-		return gcnOperand{file: gcnOther, text: s}, nil
+		return Operand{file: OtherFile, text: s}, nil
 	}
 	return o, fmt.Errorf("operand %q is not known here", s)
 }
 
 // constant is what a constant is where so many bits are read.
-func (o *gcnOperand) constant(bits int) uint64 {
+func (o *Operand) constant(bits int) uint64 {
 	switch {
 	case !o.isFloat:
 		return o.value
@@ -385,9 +385,9 @@ func (o *gcnOperand) constant(bits int) uint64 {
 	return uint64(math.Float32bits(float32(o.float)))
 }
 
-// gcnNothing are instructions that change no state that is kept: they wait, or
+// withoutEffect are instructions that change no state that is kept: they wait, or
 // advise the hardware. One work-group is one wave, so a barrier is no wait.
-var gcnNothing = map[string]bool{
+var withoutEffect = map[string]bool{
 	"s_nop": true, "s_waitcnt": true, "s_waitcnt_vscnt": true, "s_clause": true, "s_delay_alu": true, "s_barrier": true,
 	"s_waitcnt_depctr": true, "s_inst_prefetch": true, "s_set_inst_prefetch_distance": true, "s_sleep": true,
 	"buffer_gl0_inv": true, "buffer_gl1_inv": true, "buffer_wbl2": true, "buffer_inv": true, "buffer_wbinvl1": true,
