@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// An operandKind says how an operand of an instruction is encoded, and by which
-// alignment factor it is multiplied.
+// An operandKind is the encoding of an operand of an instruction, with the alignment
+// factor that it is multiplied by.
 type operandKind uint8
 
 const (
@@ -37,7 +37,7 @@ type operands struct {
 	expr  []byte
 }
 
-// An opcode is one call frame instruction: its operands, and its effect on
+// An opcode is a call frame instruction: its operands, and its effect on
 // the row that is being built.
 type opcode struct {
 	operands [3]operandKind

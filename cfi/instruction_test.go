@@ -297,7 +297,7 @@ func TestMachinesKeepNothingOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.free()
-		for _, r := range slices.Concat(m.own.Rules[:cap(m.own.Rules)], m.kept[:cap(m.kept)]) {
+		for _, r := range slices.Concat(m.own.Rules[:cap(m.own.Rules)], m.savedRules[:cap(m.savedRules)]) {
 			if r.Rule.Expr != nil {
 				t.Errorf("a rule of column %d is kept", r.Column)
 			}

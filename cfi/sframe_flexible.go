@@ -32,18 +32,18 @@ func (c *sframeCursor) fillFlexible(row *Row, ra, fp *Rule) error {
 	e := &c.fre
 	words := e.offsets // a copy, so that c need not be on the heap
 	rules, ok := e.flexRules()
-	// What 3.1.3 says of the CFA's offset on s390x binutils holds to here too, and 3.2
-	// does not say.
+	// The CFA's offset on s390x is scaled as in 3.1.3: binutils does so here too, and 3.2
+	// does not mention it.
 	a := c.fde.table.abi
 	rules[0].offset = rules[0].offset*a.scale + a.bias
 	cfa, isCFA := rules[0].cfa()
 	if !ok || !isCFA {
-		return c.fde.table.errorf(uint64(e.at), ErrSFrame, "data words %d: not pairs for the CFA, the return address and the frame pointer, the first of a register", words[:e.count])
+		return c.fde.table.errorf(uint64(e.pos), ErrSFrame, "data words %d: not pairs for the CFA, the return address and the frame pointer, the first of a register", words[:e.count])
 	}
 	row.CFA = cfa
-	for i, to := range []*Rule{ra, fp} {
+	for i, rule := range []*Rule{ra, fp} {
 		if r := rules[1+i]; r.control != 0 {
-			*to = r.rule()
+			*rule = r.rule()
 		}
 	}
 	return nil

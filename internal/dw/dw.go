@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dw names the numbers of DWARF: tags, attributes, forms, languages, encodings of base
-// types, operations of expressions and call frame instructions, each in one table. The names of
-// its constants are those of the documents: DW_AT_low_pc is AttrLowPC.
+// types, operations of expressions and call frame instructions, each in one table. Its
+// constants are named after the documents: DW_AT_low_pc is AttrLowPC.
 package dw
 
 import "fmt"

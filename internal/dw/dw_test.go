@@ -60,8 +60,8 @@ func declared(t *testing.T, prefix string) (constants []string, spelled map[stri
 	return constants, spelled
 }
 
-// TestNames compares the names in the tables with those of the constants: every constant has a name, and that
-// one.
+// TestNames compares the names in the tables with the names of the constants: every constant is in a table, by its
+// own name.
 func TestNames(t *testing.T) {
 	for prefix, unnamed := range map[string][]string{
 		"Tag": nil, "Form": nil, "ATE": nil,
@@ -86,8 +86,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNumbers compares the tables with those of the standard library, which has the tags and attributes of
-// DWARF 5 without those of vendors.
+// TestNumbers compares the tables with the standard library, which has the tags and attributes of
+// DWARF 5 without the ones of vendors.
 func TestNumbers(t *testing.T) {
 	abbreviated := map[string]string{
 		"DW_TAG_lexical_block": "LexDwarfBlock", "DW_TAG_structure_type": "StructType", "DW_TAG_common_block": "CommonDwarfBlock",
@@ -112,8 +112,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestNoNumberTwice finds constants of one kind with the same number, but for the two that the heterogeneous extension
-// prints with one.
+// TestNoNumberTwice finds constants of one kind with the same number, apart from the pair to which the heterogeneous
+// extension gives the same.
 func TestNoNumberTwice(t *testing.T) {
 	once(t, tagNames[:])
 	once(t, formNames[:])

@@ -222,7 +222,7 @@ func (g *generator) expression(depth int) string {
 	return fmt.Sprintf("(u32)((unsigned long long)%s * %s >> %d)", x, y, 5+g.random.IntN(40))
 }
 
-// condition is one that lanes may differ in, or all agree on.
+// condition returns a condition in which lanes may differ, or all agree.
 func (g *generator) condition() string {
 	switch g.random.IntN(4) {
 	case 0:

@@ -322,8 +322,8 @@ const (
 	bufferSize       = 1 << 18 // bytes of a buffer
 )
 
-// Launch makes a wave at the entry of a kernel: as the ABI says what is in its
-// registers, and anything in the others. items of its lanes are work-items.
+// Launch makes a wave at the entry of a kernel: its registers
+// are as the ABI has them, and random where it has nothing. items of its lanes are work-items.
 func (o *Object) Launch(k *Kernel, random *rand.Rand, items int) (*State, error) {
 	p := o.Processor
 	s := &State{

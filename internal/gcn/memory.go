@@ -23,7 +23,7 @@ var sizes = map[string]struct {
 // caches are modifiers that say what caches do.
 var caches = []string{"offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "scope", "th"}
 
-// A addressFunc finds the address that a lane accesses, and what is there.
+// An addressFunc finds the address that a lane accesses, and the memory there.
 type addressFunc func(s *State, lane int) (uint64, placeFunc, error)
 
 // compileMemory makes a load or a store of lanes executable.

@@ -100,7 +100,7 @@ func overflow(f func(a, b int64) int64) scalarOp {
 	}}
 }
 
-// carry is one whose code says that the unsigned result has no room.
+// carry makes an operation whose code is 1 where the unsigned result overflows.
 func carry(f func(a, b, code uint64) uint64) scalarOp {
 	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, scc bool) (uint64, bool) {
 		r := f(a, b, bit(scc))
@@ -200,7 +200,7 @@ var scalarOps = map[string]scalarOp{
 }
 
 // logicOps are the logical operations, of 32 and 64 bits, by the words in their
-// names: those of s_NAME_saveexec too.
+// names, in s_NAME_saveexec too.
 var logicOps = map[string]func(a, b uint64) uint64{
 	"and": func(a, b uint64) uint64 { return a & b }, "or": func(a, b uint64) uint64 { return a | b },
 	"xor": func(a, b uint64) uint64 { return a ^ b }, "andn2": func(a, b uint64) uint64 { return a &^ b },

@@ -37,7 +37,7 @@ type State struct {
 	// flatScratch is the hardware's register pair where that has no number.
 	flatScratch uint64
 	Memory      map[uint64]*[Page]byte
-	gprIndex    string // s_set_gpr_idx_on: what is indexed; by M0
+	gprIndex    string // s_set_gpr_idx_on: the operands that M0 indexes
 
 	Ended    bool
 	Steps    int

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package gcn executes AMDGPU code, for tests: it reads what llvm-objdump prints of a code object,
+// runs its kernels, and follows the calls that are in progress and the registers at the moment of
+// each. It decodes no machine code: the decoder of plugins/amdgpu has no part in it.
 package gcn
 
 import (
@@ -12,12 +15,7 @@ import (
 	"strings"
 )
 
-// The files gcn_*_test.go execute AMDGPU code: they read what llvm-objdump prints
-// of a code object, run its kernels, and keep the calls that are in progress and
-// the registers at the moment of each. Walks of the wave are held against that.
-// Nothing of it decodes machine code: the plugin's decoder has no part in it.
-
-// File is what an operand is in.
+// A File is the kind of registers, or other source, that an operand names.
 type File uint8
 
 const (
@@ -27,7 +25,7 @@ const (
 	Constant                  // a number
 	conditionCode             // the scalar condition code
 	offFile                   // no operand: "off"
-	nullFile                  // what is written there is gone, and 0 is read
+	nullFile                  // writes are ignored, and reads give 0
 	OtherFile                 // text that only the instruction itself understands
 )
 
@@ -39,7 +37,7 @@ type Operand struct {
 	value    uint64  // of a constant
 	float    float64 // of a constant with a decimal point
 	isFloat  bool
-	neg, abs bool // applied to what is read
+	neg, abs bool // applied to the value that is read
 	// shift and size choose bits of a vector register: v0.h, BYTE_3. A size of
 	// 0 is the whole.
 	shift, size int
@@ -386,7 +384,7 @@ func (o *Operand) constant(bits int) uint64 {
 }
 
 // withoutEffect are instructions that change no state that is kept: they wait, or
-// advise the hardware. One work-group is one wave, so a barrier is no wait.
+// advise the hardware. A work-group has a single wave, so a barrier is no wait.
 var withoutEffect = map[string]bool{
 	"s_nop": true, "s_waitcnt": true, "s_waitcnt_vscnt": true, "s_clause": true, "s_delay_alu": true, "s_barrier": true,
 	"s_waitcnt_depctr": true, "s_inst_prefetch": true, "s_set_inst_prefetch_distance": true, "s_sleep": true,

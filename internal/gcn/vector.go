@@ -47,13 +47,13 @@ func unaryF32(f func(a float64) float64) laneOp {
 	return unary32(func(a uint64) uint64 { return fromF32(float32(f(float64(f32(a))))) })
 }
 
-// fma32 rounds once, but for the cases where rounding the exact sum to 64 bits
+// fma32 rounds once, except where rounding the exact sum to 64 bits
 // first matters: no walk depends on them.
 func fma32(a, b, c uint64) uint64 {
 	return fromF32(float32(math.FMA(float64(f32(a)), float64(f32(b)), float64(f32(c)))))
 }
 
-// toInteger converts with saturation; what is not a number is 0.
+// toInteger converts with saturation; a NaN is 0.
 func toInteger(f float64, low, high int64) uint64 {
 	switch {
 	case f != f:
@@ -198,7 +198,7 @@ func (ins *Instruction) lane() (f laneFunc, width int, err error) {
 			return nil, 0, err
 		}
 		if op.out == 16 && o[0].size == 0 && !strings.HasPrefix(ins.text, ins.name+"_") {
-			o[0].size = 16 // from gfx10 on, where there is one encoding, the upper half stays
+			o[0].size = 16 // from gfx10 on, with a single encoding, the upper half stays
 		}
 		return func(s *State, lane int) (uint64, error) {
 			var v [3]uint64
@@ -267,7 +267,7 @@ func (ins *Instruction) lane() (f laneFunc, width int, err error) {
 	return nil, 0, errUnknown
 }
 
-// bitop3 takes each bit of the result from a table, by those of three operands.
+// bitop3 takes each bit of the result from a table, by the bits of three operands.
 func bitop3(a, b, c uint64, table int64) (r uint64) {
 	for i := range 32 {
 		r |= uint64(table) >> (a>>i&1<<2 | b>>i&1<<1 | c>>i&1) & 1 << i //nolint:gosec // eight bits

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package wavecheck compares, for tests, walks of a wave that executes with the calls that are in progress and
+// the registers that callers had.
 package wavecheck
 
 import (
@@ -36,7 +38,7 @@ const (
 	each     = 3
 )
 
-// Counts is what was found out.
+// Counts are the results of the comparisons.
 type Counts struct {
 	kernels, executed, walked, searched int
 	Frames, wrong, Unknown              int // (instruction, frame) pairs, by return addresses
@@ -97,7 +99,7 @@ type Judge struct {
 	By       code.FoundBy // how frames must be found; "": by call frame information or, where the code contradicts that, by the code
 }
 
-// New makes a judge, which is the target to walk. Before it walks, by must be set.
+// New makes a judge, which is the target to walk. Its Walker must be set before it executes a kernel.
 func New(t testing.TB, o *gcn.Object) *Judge {
 	t.Helper()
 	file, err := object.Open(o.Path)
@@ -201,7 +203,7 @@ func (j *Judge) key(calls int) uint64 {
 
 // look walks the wave as it is, but not in the same state for ever. Return
 // addresses are held against the calls at every walk, registers at every third one,
-// twice for each PC and innermost call; those of frames beyond the first caller at
+// twice for each PC and innermost call; registers of frames beyond the first caller at
 // every fourth of these.
 func (j *Judge) look() {
 	k := j.key(len(j.Calls) + 1)
@@ -226,7 +228,7 @@ func (j *Judge) look() {
 	j.judge(stack, frames, depth)
 }
 
-// first says whether registers are to be compared at the PC, in the innermost call.
+// first reports whether registers are to be compared at the PC, in the innermost call.
 func (j *Judge) first() bool {
 	site := [2]uint64{j.State.PC}
 	if n := len(j.Calls); n > 0 {

@@ -35,7 +35,7 @@ func (table *Table) Add(t testing.TB, p gcn.Processor, level string, j *Judge) {
 	}
 }
 
-// Judge prints the table, and why what is not known is not, and fails where more
+// Judge prints the table and the causes of unknown values, and fails where more
 // than 1% of return addresses or 5% of frames' registers are not.
 func (table *Table) Judge(t testing.TB) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// newJudge makes a judge whose walks are those of an engine with the plugin.
+// newJudge makes a judge of the walks of an engine with the plugin.
 func newJudge(t testing.TB, o *gcn.Object, arch sdk.Architecture) *wavecheck.Judge {
 	t.Helper()
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{arch}}, NoSymbols: true})

@@ -27,7 +27,7 @@ import (
 // A location is a place where a register may be, in the frame of a function.
 type location struct {
 	// 's' a scalar register, 'l' a lane of a vector register, 'v' a vector register,
-	// 'm' memory after the CFA, 'f' memory after the frame pointer: what is between
+	// 'm' memory after the CFA, 'f' memory after the frame pointer: the distance of
 	// the two depends on the caller where a function aligns its frame
 	kind   byte
 	reg    int   // vector registers from 256 on are accumulation registers
@@ -107,7 +107,7 @@ func newFinder(j *Tracker) *finder {
 }
 
 // explore executes kernels twice: the first time to find out which registers
-// move and what is a part of EXEC at the call, the second time to find where to,
+// move and which masks are a part of EXEC at the call, the second time to find where to,
 // and which of the parts are needed.
 func (f *finder) explore(launches []func() (*State, error), limit int) error {
 	for _, f.search = range []bool{false, true} {
@@ -155,7 +155,7 @@ func (f *finder) follow(s *State, limit int) error {
 	return nil
 }
 
-// scalarValue is what a column holds that is one word.
+// scalarValue returns the content of a column of a word.
 func (f *finder) scalarValue(id columnID, c *Call) uint32 {
 	if id.register == nil {
 		return uint32(c.Back >> (32 * id.half)) //nolint:gosec // halves
@@ -164,7 +164,7 @@ func (f *finder) scalarValue(id columnID, c *Call) uint32 {
 }
 
 // see looks at the state as that of an instruction in the call c. calls says that it
-// calls: what is beyond the stack pointer is then another's.
+// calls: memory beyond the stack pointer then belongs to another function.
 func (f *finder) see(pc uint64, c *Call, calls bool) {
 	site := f.sites[pc]
 	if site == nil {
@@ -322,7 +322,7 @@ func (f *finder) address(l location, c *Call) int64 {
 	return int64(c.CFA) + l.offset //nolint:gosec // 32 bits
 }
 
-// holds says whether a place holds what the register of a column held at a call.
+// holds reports whether a place has the value that the register of a column had at a call.
 func (f *finder) holds(id columnID, l location, c *Call) bool {
 	if r := id.register; r != nil && r.File == Scalar && r.Size == 8 {
 		return f.State.mask(r.Reg) == binary.LittleEndian.Uint64(c.Registers[r.Offset:])
@@ -392,7 +392,7 @@ func (f *finder) maskValue(l location, c *Call) (uint64, bool) {
 }
 
 // seeMasks finds masks whose union is that of the lanes that were active at the
-// call: what is always a part of it, by the first execution, and by the second one
+// call: the masks that are always a part of it, by the first execution, and by the second one
 // which parts are needed.
 func (f *finder) seeMasks(site *siteState, c *Call) {
 	if f.search {
@@ -475,7 +475,7 @@ func (f *finder) numbers(site *siteState, set []uint64) (lists [2][]int) {
 	return lists
 }
 
-// endures says whether functions leave a place alone.
+// endures reports whether functions leave a place alone.
 func (f *finder) endures(l location) bool {
 	kind := l.kind
 	switch kind {
@@ -564,7 +564,7 @@ func block(kind byte, column uint64, expr ...[]byte) []byte {
 }
 
 // chosen is the place of a column at an instruction: that of the instruction
-// before, where it is still one. At a call it is one that endures it, if there is.
+// before, where it still has the value. At a call a place that endures it is preferred.
 func (f *finder) chosen(site *siteState, i int, last *location) location {
 	column := &site.columns[i]
 	if !column.moved {
@@ -582,8 +582,8 @@ func (f *finder) chosen(site *siteState, i int, last *location) location {
 	return column.candidates[0]
 }
 
-// rules are those of an instruction: what the CFA is, under ^0, and what each
-// column is, by number, as the bytes of an instruction.
+// rules returns the rules of an instruction, as the bytes of call frame instructions: the CFA's
+// under ^0, and each column's by its number.
 func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]string, error) {
 	s := f.State
 	rules := map[uint64]string{}

@@ -258,7 +258,7 @@ func memberValue(v *value.Value, path []string) (*value.Value, string) {
 	return v, ""
 }
 
-// isSame says whether a value is the one that a register has.
+// isSame reports whether a value equals the content of a register.
 func isSame(v *value.Value, bits uint64) bool {
 	text, _, _ := strings.Cut(v.Text, " ")
 	switch v.Type {
