@@ -131,6 +131,7 @@ func once[N ~uint16](t *testing.T, names []name[N]) {
 	}
 }
 
+// TestNamesOfNumbers looks up names by numbers.
 func TestNamesOfNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		Tag(0x2e).String():    "DW_TAG_subprogram",

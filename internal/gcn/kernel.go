@@ -27,6 +27,7 @@ type Processor struct {
 	Acc    bool // it has accumulation registers
 }
 
+// Processors are the processors of the corpus, for which programs are compiled.
 var Processors = []Processor{
 	{"gfx90a", 9, 64, false, true, true},
 	{"gfx942", 9, 64, true, true, true},

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/internal/proof"
 )
 
+// Levels are the levels of optimization for which programs are compiled.
 var Levels = []string{"-O0", "-O1", "-O2", "-O3", "-Os"}
 
 // CorpusSources are the sources of the corpus that make AMDGPU kernels.
@@ -125,6 +126,7 @@ type Hosts struct {
 	built map[string]string
 }
 
+// Build compiles a program for the host, once for each name, and returns its path.
 func (h *Hosts) Build(t testing.TB, source, name string) string {
 	t.Helper()
 	h.mutex.Lock()

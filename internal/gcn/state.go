@@ -46,6 +46,7 @@ type State struct {
 	OnReturn func(target uint64) error // at any s_setpc_b64
 }
 
+// Page is the size of the pages of global memory.
 const Page = 4096
 
 var errAccess = errors.New("no such memory")

@@ -44,6 +44,7 @@ type Tracker struct {
 	NotKept map[uint64]map[uint64]uint64
 }
 
+// NewTracker makes a tracker of waves of an object.
 func NewTracker(o *Object) *Tracker {
 	t := &Tracker{Object: o, NotKept: map[uint64]map[uint64]uint64{}}
 	t.layout()

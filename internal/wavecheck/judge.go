@@ -68,6 +68,7 @@ func (c *Counts) add(d *Counts) {
 	}
 }
 
+// String returns the counts as a line of text.
 func (c *Counts) String() string {
 	return fmt.Sprintf("%d kernels, %d instructions executed, %d walked; return addresses of %d frames: %d wrong, %d unknown; "+
 		"registers at %d instructions, of %d frames: %d wrong, %d unknown; of %d registers: %d wrong, %d unknown, %d that the function does not preserve",
@@ -124,20 +125,31 @@ func New(t testing.TB, o *gcn.Object) *Judge {
 	return j
 }
 
-// The target: one wave, its code, and its private memory.
-func (j *Judge) Info() target.Info         { return target.Info{Kind: "waves"} }
+// Info, and the other methods of target.Target, describe a process of one wave, its code, and its private
+// memory.
+func (j *Judge) Info() target.Info { return target.Info{Kind: "waves"} }
+
+// Modules is of target.Target.
 func (j *Judge) Modules() []*target.Module { return []*target.Module{j.module} }
+
+// Threads is of target.Target.
 func (j *Judge) Threads() []*target.Thread { return []*target.Thread{j.Thread} }
-func (j *Judge) Close() error              { return nil }
+
+// Close is of target.Target.
+func (j *Judge) Close() error { return nil }
+
+// Mapped is of target.Target.
 func (j *Judge) Mapped(a uint64) (mapped, executable bool) {
 	_, ok := j.module.Contains(a)
 	return ok, ok
 }
 
+// ReadMemory is of target.Target.
 func (j *Judge) ReadMemory(_ locexpr.AddressSpace, address uint64, _ []byte) (int, error) {
 	return 0, fmt.Errorf("%#x: %w", address, target.ErrNoMemory)
 }
 
+// ReadScoped is of target.ScopedMemory: it reads local and private memory.
 func (j *Judge) ReadScoped(space locexpr.AddressSpace, th *target.Thread, address uint64, buf []byte) (int, error) {
 	memory := map[locexpr.AddressSpace][]byte{3: j.State.Local, 6: j.State.Scratch}[space]
 	if th != j.Thread || address >= uint64(len(memory)) {
@@ -244,6 +256,7 @@ func (j *Judge) problem(format string, args ...any) {
 	j.Problems = append(j.Problems, where+fmt.Sprintf(format, args...))
 }
 
+// Numbers matches the numbers in a cause, which are no part of it.
 var Numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
 // cause counts why something is not known.

@@ -17,6 +17,7 @@ type Table struct {
 	counts map[string]*Counts
 }
 
+// Add adds the counts of a judge, and reports its problems as errors.
 func (table *Table) Add(t testing.TB, p gcn.Processor, level string, j *Judge) {
 	t.Helper()
 	for _, problem := range j.Problems {
