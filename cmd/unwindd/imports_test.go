@@ -19,6 +19,7 @@ const module = "github.com/unwindd/unwindd/"
 // packages of lower floors, and, of its own floor, only the folder above it.
 var floors = []string{
 	"cmd",
+	"internal/bundled", // the architectures that executables have compiled in
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them
@@ -49,6 +50,7 @@ var floors = []string{
 	"engine/value",
 	"engine/disassembler",
 	"engine/plugin",
+	"engine/plugin/confine", // what a plugin's process gives up, before it serves
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",    // what code does, for the plugin
@@ -94,32 +96,33 @@ var floors = []string{
 
 // only lists rooms that may import nothing of the project but these.
 var only = map[string][]string{
-	"sdk":                 {"cfi", "locexpr", "internal/panics", "sdk"},
-	"sdk/reloc":           {},
-	"engine/value":        {"engine/symbol/dwarf", "internal/dw", "locexpr"},
-	"plugins":             {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
-	"engine/otlpexport":   {"internal/escape"},
-	"plugins/visa/stream": {},
-	"plugins/amdgpu/isa":  {},
-	"plugins/amdgpu/rocm": {"sdk", "locexpr"},
-	"internal/escape":     {},
-	"internal/gcn":        {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
-	"internal/oracle":     {},
-	"internal/recorded":   {"internal/oracle", "internal/proof"},
-	"internal/proof":      {},
-	"internal/valuecheck": {},
-	"internal/otlpcheck":  {},
-	"internal/damage":     {},
-	"internal/dw":         {},
-	"internal/ehpe":       {},
-	"internal/inflate":    {},
-	"internal/leb128":     {},
-	"internal/problems":   {},
-	"internal/panics":     {},
-	"internal/trie":       {},
-	"internal/manual":     {},
-	"internal/version":    {},
-	"internal/dist":       {},
+	"sdk":                   {"cfi", "locexpr", "internal/panics", "sdk"},
+	"sdk/reloc":             {},
+	"engine/value":          {"engine/symbol/dwarf", "internal/dw", "locexpr"},
+	"plugins":               {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
+	"engine/otlpexport":     {"internal/escape"},
+	"engine/plugin/confine": {"sdk", "internal/version"},
+	"plugins/visa/stream":   {},
+	"plugins/amdgpu/isa":    {},
+	"plugins/amdgpu/rocm":   {"sdk", "locexpr"},
+	"internal/escape":       {},
+	"internal/gcn":          {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
+	"internal/oracle":       {},
+	"internal/recorded":     {"internal/oracle", "internal/proof"},
+	"internal/proof":        {},
+	"internal/valuecheck":   {},
+	"internal/otlpcheck":    {},
+	"internal/damage":       {},
+	"internal/dw":           {},
+	"internal/ehpe":         {},
+	"internal/inflate":      {},
+	"internal/leb128":       {},
+	"internal/problems":     {},
+	"internal/panics":       {},
+	"internal/trie":         {},
+	"internal/manual":       {},
+	"internal/version":      {},
+	"internal/dist":         {},
 }
 
 // testKits are rooms that tests alone import, and other kits.
