@@ -12,10 +12,10 @@ import (
 
 // Location returns the CFA that the rule defines in the frame of ctx: one
 // memory byte address, of any address space, bound to the scope of ctx. ev
-// evaluates expressions and has the size of an address of the default space in
-// bits. Where ev is nil, which it may be for a register and an offset, ctx does.
+// evaluates expressions and says how many bits an address of the default space
+// has. Where ev is nil, which it may be for a register and an offset, ctx does.
 //
-// The forms are defined by A.6.4.2.2. ErrNoCFA when the row defined none;
+// The forms are those of A.6.4.2.2. ErrNoCFA when the row defined none;
 // ErrNotMemory when an expression yields anything but a memory byte address;
 // ErrAddressSpace when the architecture has no such space; ErrRegisterSize when
 // the register is smaller than an address of the space.
@@ -84,8 +84,8 @@ func wideRegisterValue(ctx locexpr.Context, register uint64, size, bits uint32) 
 	return binary.LittleEndian.Uint64(buf[:]), nil
 }
 
-// spaceBits returns the address size of a space, as an evaluation sees it: the default
-// space has the size of the generic type.
+// spaceBits returns the address size of a space, as an evaluation sees it: that
+// of the default space is the size of the generic type.
 func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.AddressSpace) (uint32, error) {
 	var bits uint32
 	known := true
@@ -103,8 +103,8 @@ func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.Address
 func lowMask(bits uint32) uint64 { return ^uint64(0) >> (64 - bits) }
 
 // Location returns where the caller's register of a column is, or the implicit
-// location that holds its value (A.6.4.1). ctx is the context of the frame whose row
-// the rule is from, and cfa is the CFA of that frame. ErrNoRule for Unspecified,
+// location that holds its value (A.6.4.1). ctx is that of the frame whose row
+// the rule is from, and cfa is that frame's CFA. ErrNoRule for Unspecified,
 // whose default is the architecture's, and for Architectural; ErrLanes where a
 // ValOffsetPerLane has no number of lanes or leaves a rest.
 func (r Rule) Location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
@@ -132,10 +132,10 @@ func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64
 		}
 		return r.valOffset(ev, ctx, column, cfa, uint64(counter.ThreadLanes()))
 	case Register:
-		have, known := ctx.RegisterBits(r.Register)
-		want, ok := ctx.RegisterBits(column)
-		if known && ok && have != want {
-			return locexpr.Location{}, sizeError(r.Register, have, "column", uint64(want))
+		from, known := ctx.RegisterBits(r.Register)
+		to, ok := ctx.RegisterBits(column)
+		if known && ok && from != to {
+			return locexpr.Location{}, sizeError(r.Register, from, "column", uint64(to))
 		}
 		return ctx.Register(r.Register)
 	case Expression:
