@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 )
 
@@ -48,8 +49,8 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 		{"not signed, by the code", plain(false), code.ByRules, far, far},
 		{"signed without a word", plain(false), code.ByCFI, signed, 0x1000},
 		{"a source that says nothing", plain(false), code.ByBreakpad, far, 0x1000},
-		{"signed by an expression", expression(0x31 /* DW_OP_lit1 */), code.ByCFI, far, 0x1000},
-		{"not signed by an expression", expression(0x30 /* DW_OP_lit0 */), code.ByCFI, far, far},
+		{"signed by an expression", expression(dw.OpLit0 + 1), code.ByCFI, far, 0x1000},
+		{"not signed by an expression", expression(dw.OpLit0), code.ByCFI, far, far},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source := &code.Row{Rules: c.row, By: c.by, Defaults: w.machine.Defaults}
