@@ -535,7 +535,7 @@ func (j *gcnJudge) lostIn(c *gcnCall, r *gcnRegister) uint64 {
 // known, with the cause.
 func (j *gcnJudge) register(f walk.Activation, c *gcnCall, r *gcnRegister) (good bool, missing uint64, why string) {
 	want := c.registers[r.at:][:r.size]
-	l, err := f.Location(r.number)
+	l, err := f.Location(context.Background(), r.number)
 	if err != nil {
 		return true, ^uint64(0), err.Error()
 	}
@@ -556,7 +556,7 @@ func (j *gcnJudge) register(f walk.Activation, c *gcnCall, r *gcnRegister) (good
 		lane = 4
 	}
 	whole := make([]byte, r.size)
-	if err := l.Read(f.Context(), whole, uint64(r.size)*8); err == nil {
+	if err := l.Read(context.Background(), f.Context(), whole, uint64(r.size)*8); err == nil {
 		if !bytes.Equal(whole, want) {
 			return false, 0, fmt.Sprintf("is %x, expected %x, at %v", whole, want, refText(merge(flat(nil, &l, 0, uint64(r.size)*8))))
 		}
@@ -566,7 +566,7 @@ func (j *gcnJudge) register(f walk.Activation, c *gcnCall, r *gcnRegister) (good
 		part, err := l.Offset(int64(i) * 8)
 		got := make([]byte, lane)
 		if err == nil {
-			err = part.Read(f.Context(), got, uint64(lane)*8)
+			err = part.Read(context.Background(), f.Context(), got, uint64(lane)*8)
 		}
 		if err != nil {
 			missing |= 1 << (i / lane)
