@@ -5,6 +5,7 @@ package cfi
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -224,7 +225,7 @@ func compareRows(pc uint64, want, got *Row) string {
 		// The entries of a PLT share one expression, of rip and rsp.
 		offsetOf := func(c CFARule) uint64 {
 			ctx := &frame{registers: map[uint64]uint64{6: 0x7ffe0000, 7: 0x7fff0000, 16: pc}}
-			l, err := c.Location(&locexpr.Evaluator{AddressBits: 64, CFI: true}, ctx)
+			l, err := c.Location(context.Background(), &locexpr.Evaluator{AddressBits: 64, CFI: true}, ctx)
 			if err != nil {
 				return 0
 			}

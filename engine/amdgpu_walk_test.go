@@ -295,7 +295,7 @@ func (w *waveTest) compare(f walk.Activation, want *refFrame, numbers []uint64) 
 		where := func() string {
 			return fmt.Sprintf("%s, frame %d of %#x, register %d", filepath.Base(w.code.path), f.Index(), littleEndian(w.state.register[16]), n)
 		}
-		l, err := f.Location(n)
+		l, err := f.Location(context.Background(), n)
 		if wantParts[0].kind == 'e' {
 			if w.counts.unknown++; err == nil {
 				w.t.Errorf("%s: %v, expected it not to be known", where(), l)
@@ -316,7 +316,7 @@ func (w *waveTest) compare(f walk.Activation, want *refFrame, numbers []uint64) 
 			continue
 		}
 		got := make([]byte, (bits+7)/8)
-		err = l.Read(f.Context(), got, bits)
+		err = l.Read(context.Background(), f.Context(), got, bits)
 		switch {
 		case !defined:
 			w.counts.undefined++
@@ -683,7 +683,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 				for _, n := range numbers {
 					want := merge(c.frames[j].place(n).slice(nil, 0, w.state.registerBits(n)))
 					value, ok := w.state.read(want)
-					l, err := walk.frames[j].Location(n)
+					l, err := walk.frames[j].Location(t.Context(), n)
 					if err != nil {
 						lost++
 						continue
@@ -692,7 +692,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 						t.Fatalf("frame %d, register %d is at %s, expected %s", j, n, refText(got), refText(want))
 					}
 					got := make([]byte, len(value))
-					if err := l.Read(walk.frames[j].Context(), got, w.state.registerBits(n)); err != nil {
+					if err := l.Read(t.Context(), walk.frames[j].Context(), got, w.state.registerBits(n)); err != nil {
 						lost++
 					} else if found++; !ok || !bytes.Equal(got, value) {
 						t.Fatalf("frame %d, register %d is %x, expected %x", j, n, got, value)

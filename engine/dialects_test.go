@@ -240,7 +240,7 @@ func checkUnits(t *testing.T, f walk.Activation, units [2]uint64) {
 		if err != nil || len(exprs) != 1 {
 			t.Fatalf("%s: %d expressions, expected 1: %v", e, len(exprs), err)
 		}
-		place, err := f.Evaluate(function, l.Unit, exprs[0])
+		place, err := f.Evaluate(t.Context(), function, l.Unit, exprs[0])
 		if _, got, ok := place.MemoryAddress(); err != nil || !ok || got != want {
 			t.Errorf("%s in the unit at %#x: %s, expected the address %d: %v", e, l.Unit.Offset(), place, want, err)
 		}

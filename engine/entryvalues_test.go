@@ -309,7 +309,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 		return "gdb failed", g.Error
 	}
 	ctx := f.UnitContext(place.function, v.Unit())
-	l, err := f.Locate(place.function, v)
+	l, err := f.Locate(context.Background(), place.function, v)
 	if problem := illFormed(err); problem != nil {
 		return "ill-formed", problem.Error()
 	}
@@ -320,7 +320,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 				theirs = &gdbValue{}
 			}
 			size = pointedSize(v)
-			if l, err = ctx.(locexpr.EntryContext).EntryLocation(at); err == nil {
+			if l, err = ctx.(locexpr.EntryContext).EntryLocation(context.Background(), at); err == nil {
 				l, err = l.Offset(displacement * 8)
 			}
 		}
@@ -335,7 +335,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 		return zerosAfter, ""
 	case outcome == differs && gdb.Function == "visit" && g.Name == "at":
 		var b [8]byte
-		if l.Read(ctx, b[:], 64) == nil && binary.LittleEndian.Uint64(b[:]) == place.calls("visit") {
+		if l.Read(context.Background(), ctx, b[:], 64) == nil && binary.LittleEndian.Uint64(b[:]) == place.calls("visit") {
 			return gdbRepeats, ""
 		}
 	}
@@ -424,7 +424,7 @@ func atEntry(f walk.Activation, v entry.Entry, gdb *gdbFrame, g *gdbVariable, pl
 	if same > 1 { // of a parameter pack, or one that a block hides
 		return otherOne, ""
 	}
-	value, err := f.AtEntry(place.function, v)
+	value, err := f.AtEntry(context.Background(), place.function, v)
 	theirs, now := "", ""
 	if g.Entry.Bytes != nil {
 		theirs = *g.Entry.Bytes

@@ -46,12 +46,12 @@ func TestVectorRegistersAreThoseOfTheTopFrameOnly(t *testing.T) {
 	}
 	for index, undefined := range []bool{false, true} {
 		err := core.Evaluate(context.Background(), th, index, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			l, err := ev.Location([]byte{0x50 + xmm0}, ctx)
+			l, err := ev.Location(t.Context(), []byte{0x50 + xmm0}, ctx)
 			if err != nil {
 				return err
 			}
 			got := make([]byte, 16)
-			err = l.Read(ctx, got, 128)
+			err = l.Read(t.Context(), ctx, got, 128)
 			if undefined {
 				if !errors.Is(err, locexpr.ErrUndefined) {
 					t.Errorf("frame %d: %v, expected %v", index, err, locexpr.ErrUndefined)
@@ -79,7 +79,7 @@ func TestProgramLocationIsInsideTheCall(t *testing.T) {
 			want--
 		}
 		err := core.Evaluate(context.Background(), th, index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			got, err := ctx.ProgramLocation()
+			got, err := ctx.(locexpr.LocationContext).ProgramLocation()
 			if got != want {
 				t.Errorf("frame %d: %#x, expected %#x", index, got, want)
 			}
@@ -106,7 +106,7 @@ func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 		"base of an encoding": {dw.OpGNUEncodedAddr, ehpe.PCRel | ehpe.SData4, 0, 0, 0, 0},
 	} {
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			_, err := ev.Location(expr, ctx)
+			_, err := ev.Location(t.Context(), expr, ctx)
 			return err
 		})
 		if !errors.Is(err, locexpr.ErrNoContext) {
@@ -137,7 +137,7 @@ func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 		}
 		tried++
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: m}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			_, err := ctx.TLS(0)
+			_, err := ctx.(locexpr.TLSContext).TLS(t.Context(), 0)
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), m.Path+": it has no segment PT_TLS") {
@@ -176,10 +176,10 @@ func TestAThreadWithoutPC(t *testing.T) {
 	for index, want := range []error{nil, ErrNoFrame} {
 		err := made.Evaluate(context.Background(), state.Thread(), index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			evaluated++
-			if pc, err := ctx.ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
+			if pc, err := ctx.(locexpr.LocationContext).ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
 				t.Errorf("program location %#x, %v, expected %v", pc, err, locexpr.ErrNoContext)
 			}
-			if l, err := ctx.TLS(0); !errors.Is(err, locexpr.ErrNoContext) {
+			if l, err := ctx.(locexpr.TLSContext).TLS(t.Context(), 0); !errors.Is(err, locexpr.ErrNoContext) {
 				t.Errorf("thread-local storage %v, %v, expected %v", l, err, locexpr.ErrNoContext)
 			}
 			return nil

@@ -265,19 +265,19 @@ func sameRegisters(t *testing.T, first, second *Target, of, other *target.Thread
 // registerText is a register of a frame in hexadecimal, lane by lane where not all of it is
 // known.
 func registerText(a Activation, number uint32, size int) string {
-	l, err := a.Location(uint64(number))
+	l, err := a.Location(context.Background(), uint64(number))
 	if err != nil {
 		return err.Error()
 	}
 	b := make([]byte, size)
-	if l.Read(a.Context(), b, uint64(size)*8) == nil { //nolint:gosec // positive
+	if l.Read(context.Background(), a.Context(), b, uint64(size)*8) == nil { //nolint:gosec // positive
 		return hex.EncodeToString(b)
 	}
 	var text strings.Builder
 	for i := 0; i < size; i += 4 {
 		part, err := l.Offset(int64(i) * 8)
 		if err == nil {
-			err = part.Read(a.Context(), b[:4], 32)
+			err = part.Read(context.Background(), a.Context(), b[:4], 32)
 		}
 		if err != nil {
 			text.WriteString("????????")

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -22,8 +23,8 @@ func byteCount(n uint64) uint64 { return n/8 + (n%8+7)/8 }
 // The error wraps ErrUndefined where a bit comes from undefined storage,
 // ErrOutOfBounds where one lies past the end of its storage, and
 // ErrImplicitPointer where one comes from an implicit pointer.
-func (l Location) Read(m Machine, dst []byte, bits uint64) error {
-	a := access{m: m, order: m.ByteOrder()}
+func (l Location) Read(ctx context.Context, m Machine, dst []byte, bits uint64) error {
+	a := access{ctx: ctx, m: m, order: m.ByteOrder()}
 	return a.readAll(&l, dst, bits)
 }
 
@@ -46,14 +47,14 @@ func (a *access) readAll(l *Location, dst []byte, bits uint64) error {
 // Write writes the first bits of src to every place of l (A.2.5.3). Nothing is
 // written when any bit of it is in storage that cannot be written, or outside
 // its storage; when the machine fails, some of it may be.
-func (l Location) Write(m Machine, src []byte, bits uint64) error {
+func (l Location) Write(ctx context.Context, m WritableMachine, src []byte, bits uint64) error {
 	if bits == 0 {
 		return nil
 	}
 	if n := byteCount(bits); uint64(len(src)) < n {
 		return fmt.Errorf("buffer of %d bytes for %d bits", len(src), bits)
 	}
-	a := access{m: m, order: m.ByteOrder()}
+	a := access{ctx: ctx, m: m, w: m, order: m.ByteOrder()}
 	if err := a.write(&l, 0, src, 0, bits, false); err != nil {
 		return err
 	}
@@ -88,7 +89,9 @@ func checkMemory(m Machine, space AddressSpace, address, n uint64) error {
 
 // access is one read or write.
 type access struct {
+	ctx   context.Context
 	m     Machine
+	w     WritableMachine // m, of a write
 	order ByteOrder
 	steps int
 }
@@ -205,14 +208,14 @@ func (a *access) readMemory(p *Place, skip uint64, dst []byte, at, n uint64) err
 	}
 	if bit == 0 && at%8 == 0 {
 		target := dst[at/8 : at/8+count]
-		if err := a.m.ReadMemory(p.Space, p.Scope, address, target); err != nil {
+		if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, target); err != nil {
 			return err
 		}
 		clearPadding(target, n, a.order)
 		return nil
 	}
 	whole := make([]byte, count)
-	if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+	if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, whole); err != nil {
 		return err
 	}
 	copyBits(dst, at, whole, bit, n, a.order)
@@ -227,14 +230,14 @@ func (a *access) readRegister(p *Place, skip uint64, dst []byte, at, n uint64) e
 	}
 	if at%8 == 0 {
 		target := dst[at/8 : at/8+byteCount(n)]
-		if err := a.m.ReadRegister(p.Register, p.Scope, target, start, n); err != nil {
+		if err := a.m.ReadRegister(a.ctx, p.Register, p.Scope, target, start, n); err != nil {
 			return err
 		}
 		clearPadding(target, n, a.order)
 		return nil
 	}
 	value := make([]byte, byteCount(n))
-	if err := a.m.ReadRegister(p.Register, p.Scope, value, start, n); err != nil {
+	if err := a.m.ReadRegister(a.ctx, p.Register, p.Scope, value, start, n); err != nil {
 		return err
 	}
 	copyBits(dst, at, value, 0, n, a.order)
@@ -312,26 +315,26 @@ func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, com
 			return err
 		}
 		if bit == 0 && at%8 == 0 && n%8 == 0 {
-			return a.m.WriteMemory(p.Space, p.Scope, address, src[at/8:at/8+count])
+			return a.w.WriteMemory(a.ctx, p.Space, p.Scope, address, src[at/8:at/8+count])
 		}
 		// The bits around a bit field keep their values.
 		whole := make([]byte, count)
-		if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+		if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, whole); err != nil {
 			return err
 		}
 		copyBits(whole, bit, src, at, n, a.order)
-		return a.m.WriteMemory(p.Space, p.Scope, address, whole)
+		return a.w.WriteMemory(a.ctx, p.Space, p.Scope, address, whole)
 	case Register:
 		start, err := a.registerSpan(p, skip, n)
 		if err != nil || !commit {
 			return err
 		}
 		if at%8 == 0 && n%8 == 0 {
-			return a.m.WriteRegister(p.Register, p.Scope, src[at/8:at/8+n/8], start, n)
+			return a.w.WriteRegister(a.ctx, p.Register, p.Scope, src[at/8:at/8+n/8], start, n)
 		}
 		value := make([]byte, byteCount(n))
 		copyBits(value, 0, src, at, n, a.order)
-		return a.m.WriteRegister(p.Register, p.Scope, value, start, n)
+		return a.w.WriteRegister(a.ctx, p.Register, p.Scope, value, start, n)
 	case Implicit, ImplicitPointer:
 		return ErrReadOnly
 	case Composite:

@@ -139,10 +139,9 @@ const (
 	FloatDoubleDouble                    // two binary64 that are added, the larger first
 )
 
-// A FloatContext is a Context that knows the formats of floating point numbers. Without
-// it they are as their sizes tell.
+// A FloatContext knows the formats of floating point numbers. Without it they are as
+// their sizes tell.
 type FloatContext interface {
-	Context
 	// FloatFormat returns the format of floating point numbers, or of the two of complex
 	// ones, of a type.
 	FloatFormat(t *BaseType) FloatFormat

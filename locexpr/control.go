@@ -23,7 +23,7 @@ func opBra(ev *evaluation) error {
 // may lead anywhere: it is the updated position that must be at an operation
 // (A.2.5.4.2).
 func (ev *evaluation) branch() error {
-	to, err := ev.dec.target(&ev.in)
+	to, err := ev.dec.target(&ev.inst)
 	if err != nil {
 		return illFormed{err}
 	}

@@ -28,7 +28,7 @@ func opIntelPushBitPieceStack(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	if err := l.shift(by, ev.ctx, ev.bits); err != nil {
+	if err := l.shift(by, ev.context, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushBits(&l, size)
@@ -64,14 +64,14 @@ func opIntelRegvalBits(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	l, err := ev.ctx.Register(reg)
+	l, err := ev.context.Register(ev.ctx, reg)
 	if err != nil {
 		return err
 	}
-	if err := l.shift(bitDisplacement(offset), ev.ctx, ev.bits); err != nil {
+	if err := l.shift(bitDisplacement(offset), ev.context, ev.bits); err != nil {
 		return err
 	}
-	return ev.pushBits(&l, ev.in.Operands[0])
+	return ev.pushBits(&l, ev.inst.Operands[0])
 }
 
 // popBitRange pops a size and below it a displacement, both in bits.

@@ -103,7 +103,7 @@ func (c aCase) run(t *testing.T) {
 			}
 		}
 	}
-	got, err := e.Evaluate(code, m, c.want, c.initial...)
+	got, err := e.Evaluate(t.Context(), code, m, c.want, c.initial...)
 	if diff := cmp.Diff(c.steps, steps); diff != "" {
 		t.Errorf("stack after each step (-want +got):\n%s", diff)
 	}
@@ -111,7 +111,7 @@ func (c aCase) run(t *testing.T) {
 	// what ends at a limit alone takes a minute under the race detector.
 	if !testing.Short() || !errors.Is(err, ErrLimit) {
 		e.Trace = func(Step) {}
-		traced, tracedErr := e.Evaluate(code, m, c.want, c.initial...)
+		traced, tracedErr := e.Evaluate(t.Context(), code, m, c.want, c.initial...)
 		if got.String() != traced.String() || fmt.Sprint(err) != fmt.Sprint(tracedErr) {
 			t.Errorf("got %v, error %v; traced %v, error %v", got, err, traced, tracedErr)
 		}

@@ -4,6 +4,7 @@ package locexpr
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math/big"
@@ -44,7 +45,7 @@ func (b *builder) bitOffset(n uint64) {
 // sameBits fails unless two locations have the same n bits, or both none.
 func sameBits(r *rapid.T, m Machine, a, b Location, n uint64) {
 	x, y := make([]byte, byteCount(n)), make([]byte, byteCount(n))
-	errA, errB := a.Read(m, x, n), b.Read(m, y, n)
+	errA, errB := a.Read(context.Background(), m, x, n), b.Read(context.Background(), m, y, n)
 	if (errA == nil) != (errB == nil) || errA == nil && !bytes.Equal(x, y) {
 		r.Fatalf("%d bits of\n%v: %x, error %v\n%v: %x, error %v", n, a, x, errA, b, y, errB)
 	}
@@ -96,11 +97,11 @@ func TestSelectBitPieceEqualsItsDefinitionByPieces(t *testing.T) {
 		}
 		pieces.op("LLVM_piece_end")
 		e := Evaluator{Dialect: Canonical, Order: order}
-		got, err := e.Location(once.code, w.m, initial...)
+		got, err := e.Location(t.Context(), once.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
-		want, err := e.Location(pieces.code, w.m, initial...)
+		want, err := e.Location(t.Context(), pieces.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -198,11 +199,11 @@ func TestOverlayEqualsItsDefinitionByPieces(t *testing.T) {
 			pieces.op("LLVM_piece_end")
 		}
 		e := Evaluator{Dialect: Canonical, Order: order}
-		got, err := e.Location(once.code, w.m, initial...)
+		got, err := e.Location(t.Context(), once.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
-		want, err := e.Location(pieces.code, w.m, initial...)
+		want, err := e.Location(t.Context(), pieces.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 			build.op("bit_piece", parts[i].Bits, 0)
 		}
 		e := Evaluator{Dialect: Canonical, Order: order}
-		built, err := e.Location(build.code, w.m, initial...)
+		built, err := e.Location(t.Context(), build.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -323,7 +324,7 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 		}
 		var results []Location
 		for _, l := range []Location{plain, other, built} {
-			result, err := e.Location(code.code, w.m, LocationEntry(l))
+			result, err := e.Location(t.Context(), code.code, w.m, LocationEntry(l))
 			if err != nil {
 				r.Fatalf("%v: %v", l, err)
 			}
@@ -346,10 +347,10 @@ func TestTraceSaysWhatEachOperationDid(t *testing.T) {
 	m.callees = map[EntryRef]Callee{{0x30, true}: {Kind: CalleeExpression, Expr: []byte{0x12, 0x22}}}
 	var steps []Step
 	e := Evaluator{Dialect: Canonical, Names: stepNames{}, Trace: func(s Step) { steps = append(steps, s) }}
-	m.entry = func(expr []byte) (Value, error) { return e.EntryValue(expr, m) }
+	m.entry = func(expr []byte) (Value, error) { return e.EntryValue(t.Context(), expr, m) }
 	code := assemble(t, Canonical, 8, LittleEndian, "entry_value { reg3 }; call2 0x30; regx 3; bra 1; nop; drop")
 	m.setRegister(3, 5)
-	if _, err := e.Evaluate(code, m, AnyKind); err == nil {
+	if _, err := e.Evaluate(t.Context(), code, m, AnyKind); err == nil {
 		t.Fatal("a register is no condition")
 	}
 	var got strings.Builder
@@ -416,7 +417,7 @@ func TestTheWireHasEveryOperation(t *testing.T) {
 func TestAnUninitializedResultIsMarked(t *testing.T) {
 	var e Evaluator
 	for text, want := range map[string]bool{"lit3; GNU_uninit": true, "lit3": false, "addr 3; GNU_uninit": true} {
-		got, err := e.Evaluate(assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
+		got, err := e.Evaluate(t.Context(), assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
 		if err != nil || got.IsUninitialized() != want {
 			t.Errorf("%s: got %v, error %v", text, got.IsUninitialized(), err)
 		}
@@ -431,7 +432,7 @@ func TestErrorsOfTheContextKeepTheirKind(t *testing.T) {
 		"call2 1": IllFormed, "call2 2": Evaluation, "call2 3": IllFormed, "const_type 0x77 00": IllFormed, "LLVM_push_iteration": Evaluation,
 	} {
 		e.Dialect = Canonical
-		_, err := e.Evaluate(assemble(t, Canonical, 8, LittleEndian, text), m, AnyKind)
+		_, err := e.Evaluate(t.Context(), assemble(t, Canonical, 8, LittleEndian, text), m, AnyKind)
 		var fail *Error
 		if !errors.As(err, &fail) || fail.Kind != want {
 			t.Errorf("%s: got error %v, want %v", text, err, want)

@@ -256,7 +256,7 @@ func TestTypedArithmeticDoesNotAllocate(t *testing.T) {
 		code := assemble(t, DWARF5, 8, LittleEndian, text)
 		var e Evaluator
 		if allocs := testing.AllocsPerRun(100, func() {
-			if _, err := e.Value(code, ctx); err != nil {
+			if _, err := e.Value(t.Context(), code, ctx); err != nil {
 				t.Fatal(err)
 			}
 		}); allocs != 0 {

@@ -4,6 +4,7 @@ package value
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
@@ -33,7 +34,7 @@ func damagedProgram(t testing.TB, name string, command ...string) []byte {
 }
 
 // readAll reads every global of a file, and prints it.
-func readAll(file []byte) (longest time.Duration) {
+func readAll(ctx context.Context, file []byte) (longest time.Duration) {
 	o, err := object.New("damaged", file)
 	if err != nil {
 		return 0
@@ -53,7 +54,7 @@ func readAll(file []byte) (longest time.Duration) {
 			begin := time.Now()
 			_ = object.Guard(func() error {
 				for _, limits := range []Limits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
-					v := m.read(e, limits)
+					v := m.read(ctx, e, limits)
 					v.Value.Line(e.Unit().Language())
 				}
 				return nil
@@ -107,7 +108,7 @@ func FuzzDamaged(f *testing.F) {
 		if isC {
 			file = c
 		}
-		if longest := readAll(damage(file, patches)); longest > 10*time.Second {
+		if longest := readAll(t.Context(), damage(file, patches)); longest > 10*time.Second {
 			t.Errorf("a variable took %v", longest)
 		}
 	})
@@ -163,7 +164,7 @@ func TestTypesThatContainThemselves(t *testing.T) {
 		t.Fatalf("%d variables: %v", len(list), err)
 	}
 	m := &image{object: again}
-	v := m.read(list[0], Limits{Raw: true, Depth: MaxDepth})
+	v := m.read(t.Context(), list[0], Limits{Raw: true, Depth: MaxDepth})
 	depth := 0
 	for at := &v.Value; len(at.Children) > 0; at = &at.Children[0] {
 		depth++

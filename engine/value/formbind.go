@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,7 +36,7 @@ type bound struct {
 	// constant is the value of a number that depends on no object.
 	constant   uint64
 	isConstant bool
-	eval       func(*run) (operand, error)
+	eval       func(context.Context, *run) (operand, error)
 }
 
 // An operand is what an expression gave.
@@ -123,7 +124,7 @@ func (b *binder) declare(name string, of *bound) int {
 	b.slots++
 	v := *of
 	if (of.class != classType || of.eval != nil) && !of.isConstant {
-		v.eval = func(r *run) (operand, error) { return r.slots[slot], nil }
+		v.eval = func(ctx context.Context, r *run) (operand, error) { return r.slots[slot], nil }
 	}
 	b.scope = append(b.scope, variable{name, slot, &v})
 	return slot
@@ -313,7 +314,7 @@ func (b *binder) expr(e *expr) (*bound, error) {
 func constantOf(n uint64) *bound {
 	return &bound{
 		class: classNumber, isConstant: true, constant: n,
-		eval: func(*run) (operand, error) { return operand{n: n}, nil },
+		eval: func(context.Context, *run) (operand, error) { return operand{n: n}, nil },
 	}
 }
 
@@ -335,7 +336,7 @@ func (b *binder) name(name string) (*bound, error) {
 
 // this is the object.
 func (b *binder) this() *bound {
-	return &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
+	return &bound{class: classPlace, t: b.plain, eval: func(ctx context.Context, r *run) (operand, error) { return operand{l: r.object}, nil }}
 }
 
 func (b *binder) wordSize() uint64 { return uint64(b.t.Unit().AddressSize()) }

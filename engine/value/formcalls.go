@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -136,8 +137,8 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 		}
 		return typeOf(t), nil
 	}
-	return &bound{class: classType, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
@@ -260,12 +261,12 @@ func retyped(x, t *bound) *bound {
 	if t.t != nil || t.eval == nil {
 		return &y
 	}
-	y.eval = func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	y.eval = func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		of, err := t.eval(r)
+		of, err := t.eval(ctx, r)
 		o.t = of.t
 		return o, err
 	}
@@ -282,12 +283,12 @@ func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		value, err := r.load(r.memory(o.n), size)
+		value, err := r.load(ctx, r.memory(o.n), size)
 		return operand{n: value}, err
 	}}, nil
 }
@@ -311,15 +312,15 @@ func (b *binder) callChoose(args []*expr) (*bound, error) {
 			return nil, err
 		}
 	}
-	return &bound{class: classNumber, t: list[1].t, eval: func(r *run) (operand, error) {
-		o, err := list[0].eval(r)
+	return &bound{class: classNumber, t: list[1].t, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := list[0].eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
 		if o.n != 0 {
-			return list[1].eval(r)
+			return list[1].eval(ctx, r)
 		}
-		return list[2].eval(r)
+		return list[2].eval(ctx, r)
 	}}, nil
 }
 

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
@@ -38,12 +39,12 @@ func part(x *bound, m *dwarf.Member, bits int64) (*bound, error) {
 }
 
 // moved is a place so many bits behind another.
-func moved(x *bound, bits int64) func(*run) (operand, error) {
+func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 	if bits == 0 {
 		return x.eval
 	}
-	return func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err == nil {
 			o.l, err = o.l.Offset(bits)
 		}
@@ -201,12 +202,12 @@ func loaded(x *bound) (*bound, error) {
 		return nil, notBound("%s is no number of at most 8 bytes", plain)
 	}
 	signed := IsSigned(plain.Base)
-	return &bound{class: classNumber, t: plain, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, t: plain, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return operand{}, err
 		}
-		n, err := r.load(o.l, size)
+		n, err := r.load(ctx, o.l, size)
 		if signed {
 			n = SignExtended(n, 8*size)
 		}
@@ -220,12 +221,12 @@ func loadedField(x *bound) (*bound, error) {
 	if field.FieldBits > 64 {
 		return nil, notBound("a bit field of %d bits", field.FieldBits)
 	}
-	return &bound{class: classNumber, t: x.t, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, t: x.t, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return operand{}, err
 		}
-		n, err := r.loadBits(o.l, field.FieldBits)
+		n, err := r.loadBits(ctx, o.l, field.FieldBits)
 		return operand{n: n}, err
 	}}, nil
 }
@@ -265,9 +266,9 @@ func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 }
 
 // at is the place at an address.
-func at(n *bound) func(*run) (operand, error) {
-	return func(r *run) (operand, error) {
-		o, err := n.eval(r)
+func at(n *bound) func(context.Context, *run) (operand, error) {
+	return func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		return operand{l: r.memory(o.n)}, err
 	}
 }
@@ -302,12 +303,12 @@ func (b *binder) index(e *expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: element, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classPlace, t: element, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		n, err := i.eval(r)
+		n, err := i.eval(ctx, r)
 		if err != nil {
 			return n, err
 		}

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"math/rand/v2"
@@ -95,7 +96,7 @@ const garbageAt = 0x10000
 
 var errOutside = errNotThere
 
-func (g *garbage) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (g *garbage) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	at := address - garbageAt
 	if at > uint64(len(g.data)) || uint64(len(g.data))-at < uint64(len(dst)) {
 		return errOutside
@@ -212,7 +213,7 @@ func TestGarbageIsNoContainer(t *testing.T) {
 				for _, typ := range types {
 					from := time.Now()
 					r := NewReader(g, typ.Unit().Language(), limits, nil)
-					v := r.Read(typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
+					v := r.Read(t.Context(), typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
 					took := time.Since(from)
 					if all, reads = all+took, reads+1; took > worst {
 						worst, slowest = took, typ

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
@@ -11,12 +12,12 @@ import (
 )
 
 // pointer reads a pointer. One of which only the target is left is followed.
-func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
-	if target, ok := r.implicitTarget(t, l); ok {
-		r.implicit(v, t, target, depth)
+func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	if target, ok := r.implicitTarget(ctx, t, l); ok {
+		r.implicit(ctx, v, t, target, depth)
 		return
 	}
-	address, err := r.address(t, l)
+	address, err := r.address(ctx, t, l)
 	if err != nil {
 		v.fail(err)
 		return
@@ -34,7 +35,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 	}
 	switch {
 	case address != 0 && character != nil:
-		if s, ok := r.terminated(character, r.memory(t, address)); ok {
+		if s, ok := r.terminated(ctx, character, r.memory(t, address)); ok {
 			text += " " + s
 		}
 	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0:
@@ -46,7 +47,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 	// A function of Go is an object, which a pointer may point to as to others.
 	isCode := element.Kind == dwarf.KindSubroutine && r.language != dw.LangGo
 	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
-		r.follow(v, t, address, depth)
+		r.follow(ctx, v, t, address, depth)
 	}
 }
 
@@ -57,7 +58,7 @@ func (r *Reader) followsPointers() bool {
 }
 
 // follow reads what a pointer points to, as its child.
-func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
+func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address uint64, depth int) {
 	element, err := t.Element()
 	if err != nil {
 		return
@@ -70,7 +71,7 @@ func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
 		return
 	}
 	defer r.leave()
-	child := r.remember("*", element, r.memory(t, address), depth+1)
+	child := r.remember(ctx, "*", element, r.memory(t, address), depth+1)
 	child.Role = Pointee
 	v.shape = wrapped
 	v.Children = append(v.Children, child)
@@ -78,20 +79,20 @@ func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
 
 // memory is what a pointer points to.
 func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
-	return locexpr.MemoryLocation(t.Space, address).WithScope(r.ctx.Scope())
+	return locexpr.MemoryLocation(t.Space, address).WithScope(r.context.Scope())
 }
 
 // address reads a pointer or a reference.
-func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
+func (r *Reader) address(ctx context.Context, t *dwarf.Type, l locexpr.Location) (uint64, error) {
 	size := PointerSize(t, r.frame)
 	if size == 0 || size > 8 {
 		return 0, fmt.Errorf("a pointer of %d bytes: %w", size, errNoSize)
 	}
-	b, err := r.bytes(l, size)
+	b, err := r.bytes(ctx, l, size)
 	if err != nil {
 		return 0, err
 	}
-	return integer(b, r.ctx.ByteOrder()), nil
+	return integer(b, r.context.ByteOrder()), nil
 }
 
 // PointerSize is the size of a pointer or a reference in bytes; 0: it is not known. Where
@@ -106,17 +107,17 @@ func PointerSize(t *dwarf.Type, f Frame) uint64 {
 // implicitTarget is where a pointer that was optimized away points to, where that is
 // all that is left of it (DW_OP_implicit_pointer; heterogeneous extension,
 // A.2.5.4.4.5).
-func (r *Reader) implicitTarget(t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
+func (r *Reader) implicitTarget(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
 	p := wholePart(l, t.Size*8).Place(0)
 	entry, displacement, ok := p.ImplicitPointer()
 	if !ok || p.BitOffset != 0 {
 		return locexpr.Location{}, false
 	}
-	ctx, ok := r.ctx.(locexpr.EntryContext)
+	c, ok := r.context.(locexpr.EntryContext)
 	if !ok {
 		return locexpr.Location{}, false
 	}
-	target, err := ctx.EntryLocation(entry)
+	target, err := c.EntryLocation(ctx, entry)
 	if err != nil {
 		return locexpr.UndefinedLocation(), true
 	}
@@ -159,29 +160,29 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 }
 
 // implicit reads what an implicit pointer points to, as its child.
-func (r *Reader) implicit(v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
+func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
 	v.setText("<implicit pointer>")
 	element, err := t.Element()
 	if err != nil || depth+1 >= r.limits.Depth {
 		v.IsDeep = err == nil
 		return
 	}
-	child := r.read("*", element, target, depth+1)
+	child := r.read(ctx, "*", element, target, depth+1)
 	child.Role = Pointee
 	v.Children = append(v.Children, child)
 	v.shape = wrapped
 }
 
 // reference reads what a reference refers to: the value is that.
-func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
-	target, ok := r.implicitTarget(t, l)
+func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	target, ok := r.implicitTarget(ctx, t, l)
 	element, err := t.Element()
 	if err != nil {
 		v.fail(err)
 		return
 	}
 	if !ok {
-		address, err := r.address(t, l)
+		address, err := r.address(ctx, t, l)
 		if err != nil {
 			v.fail(err)
 			return
@@ -198,19 +199,19 @@ func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth in
 		target = r.memory(t, address)
 	}
 	typ, name := v.Type, v.Name
-	*v = r.remember(name, element, target, depth)
+	*v = r.remember(ctx, name, element, target, depth)
 	v.Type = typ
 }
 
 // memberPointer reads a pointer to a member: of data it is an offset, of a function
 // its address and what is added to this (Itanium C++ ABI, 2.3).
-func (r *Reader) memberPointer(v *Value, t *dwarf.Type, l locexpr.Location) {
-	b, err := r.bytes(l, t.Size)
+func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	order := r.ctx.ByteOrder()
+	order := r.context.ByteOrder()
 	if t.Size <= 8 {
 		n := integer(b, order)
 		if n == ^uint64(0)>>(64-8*t.Size) {
@@ -303,7 +304,7 @@ func (r *Reader) character(t *dwarf.Type) *locexpr.BaseType {
 }
 
 // terminated reads a string that ends in a character 0.
-func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bool) {
+func (r *Reader) terminated(ctx context.Context, t *locexpr.BaseType, l locexpr.Location) (string, bool) {
 	size := t.Size() / 8
 	var codes []rune
 	// Memory is read piece by piece: the string may lie before what is not there.
@@ -313,10 +314,10 @@ func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bo
 		if err != nil {
 			break
 		}
-		b, err := r.bytes(at, piece*size)
+		b, err := r.bytes(ctx, at, piece*size)
 		n := piece
 		if err != nil {
-			if b, err = r.bytes(at, size); err != nil {
+			if b, err = r.bytes(ctx, at, size); err != nil {
 				if len(codes) == 0 {
 					return "", false
 				}
@@ -325,7 +326,7 @@ func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bo
 			n = 1
 		}
 		for i := range n {
-			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
+			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.context.ByteOrder()))
 			if c == 0 {
 				return quoted(codes, t), true
 			}

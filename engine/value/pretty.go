@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,24 +16,24 @@ import (
 
 // prettyForm reads an object as what its type stands for, where a table knows it. It is
 // false where none does.
-func (r *Reader) prettyForm(v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
+func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
 	for _, f := range formsOf(t, plain) {
 		before := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
 		v.shape = f.shape
-		err := x.do(0)
+		err := x.do(ctx, 0)
 		if errors.Is(err, errOtherForm) {
 			*v = before
 			continue
 		}
-		x.finish(before, plain, err)
+		x.finish(ctx, before, plain, err)
 		return true
 	}
 	return false
 }
 
 // finish sets the status of what was read.
-func (r *run) finish(before Value, plain *dwarf.Type, err error) {
+func (r *run) finish(ctx context.Context, before Value, plain *dwarf.Type, err error) {
 	if r.isWhole {
 		return
 	}
@@ -55,7 +56,7 @@ func (r *run) finish(before Value, plain *dwarf.Type, err error) {
 	}
 	// Nothing is sure: the object is shown as it is.
 	*r.v = before
-	r.r.raw(r.v, plain, plain, r.object, r.depth)
+	r.r.raw(ctx, r.v, plain, plain, r.object, r.depth)
 	if isOptimizedOut(err) || errors.Is(err, errNoAddress) {
 		return
 	}

@@ -26,7 +26,7 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	const far, signed = uint64(8)<<48 | 0x1000, uint64(0x5a)<<48 | 0x1000
 	state := &wide{hashed{thread: &target.Thread{ID: "1", Arch: "aarch64"}}}
 	p := newProcess(t, aarch64.New(), Options{MaxFrames: 64}, state)
-	p.Bind(t.Context())
+	p.Bind()
 	w := newWalker(p, p.stateOf(t.Context(), state.thread))
 	w.thread.binding.ReturnAddressMask = mask
 	expression := func(op byte) *cfi.Row {
@@ -59,9 +59,9 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 			f.source, f.hasCFA, f.cfa = source, true, 0x2000
 			if !source.IsCompiled {
 				f.settle(0)
-				f.evaluateRules()
+				f.evaluateRules(t.Context())
 			}
-			if pc := w.withoutSignature(f, source, c.pc); pc != c.want {
+			if pc := w.withoutSignature(t.Context(), f, source, c.pc); pc != c.want {
 				t.Errorf("%#x becomes %#x, expected %#x", c.pc, pc, c.want)
 			}
 		})

@@ -162,7 +162,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source
-		caller, err := w.recover(f, source)
+		caller, err := w.recover(ctx, f, source)
 		switch {
 		case err != nil:
 			return v, nil //nolint:nilerr // nor where memory or a register is missing
@@ -264,7 +264,7 @@ func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (to []ui
 	}
 	for _, slot := range e.Slots {
 		// What is in a table that the dynamic linker filled in is where the jump led.
-		target, err := w.word(slot+base, w.machine.Description.AddressBits)
+		target, err := w.word(ctx, slot+base, w.machine.Description.AddressBits)
 		if err != nil || !at.Module.Code.IsLinkageSlot(slot) {
 			return nil, false, nil //nolint:nilerr // then it is not known
 		}

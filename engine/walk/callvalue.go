@@ -4,6 +4,7 @@ package walk
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,10 +35,10 @@ type call struct {
 }
 
 // findCall finds the call that the frame is in, once.
-func (u *unitContext) findCall() (*call, error) {
+func (u *unitContext) findCall(ctx context.Context) (*call, error) {
 	if u.call == nil {
 		u.call = &call{}
-		u.call.err = u.call.find(u)
+		u.call.err = u.call.find(ctx, u)
 	}
 	return u.call, u.call.err
 }
@@ -45,7 +46,7 @@ func (u *unitContext) findCall() (*call, error) {
 // find looks for the call site at the caller's return address, or that of the tail call
 // by which the caller was left. The frames of a stack that is still being walked have no
 // callers yet.
-func (c *call) find(u *unitContext) error {
+func (c *call) find(ctx context.Context, u *unitContext) error {
 	if u.function.IsZero() {
 		return noCallValue("the function is not described")
 	}
@@ -55,7 +56,7 @@ func (c *call) find(u *unitContext) error {
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
-	callee, err := c.check(u)
+	callee, err := c.check(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (c *call) findReturn(u *unitContext) error {
 // check checks that the call is one of the frame's function, and returns the callee
 // as the call site names it, or the zero Entry. A function that is called may have
 // gone on to another one by a tail call, which was then given other values.
-func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
+func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, err error) {
 	if callee, err = c.site.Callee(); err != nil || u.frame.called.isByAddress() {
 		return dwarf.Entry{}, err
 	}
@@ -120,7 +121,7 @@ func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
 	if !ok || !hasEntry {
 		return callee, noCallValue("the call site does not say what it calls")
 	}
-	v, err := c.caller.passed(target.Unit, target.Expr)
+	v, err := c.caller.passed(ctx, target.Unit, target.Expr)
 	if err != nil {
 		return callee, err
 	}
@@ -208,8 +209,8 @@ next:
 
 // parameter evaluates, in the caller, what the call passes in the first parameter
 // that fits. isData asks for what stands where the passed value points to.
-func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
-	c, err := u.findCall()
+func (u *unitContext) parameter(ctx context.Context, isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
+	c, err := u.findCall(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -233,19 +234,19 @@ func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParamete
 		if !ok {
 			break
 		}
-		return c.caller.passed(l.Unit, l.Expr)
+		return c.caller.passed(ctx, l.Unit, l.Expr)
 	}
 	return v, noCallValue("the call site %s does not say it", c.site)
 }
 
 // passed evaluates a DW_AT_call_value or DW_AT_call_target in the caller. Clang writes
 // a register location there for what the register holds.
-func (u *unitContext) passed(unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
+func (u *unitContext) passed(ctx context.Context, unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
 	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
-		return u.value(unit, expr)
+		return u.value(ctx, unit, expr)
 	}
 	err = u.in(unit, func(ev *locexpr.Evaluator) error {
-		v, err = ev.EntryValue(expr, u.context(unit))
+		v, err = ev.EntryValue(ctx, expr, u.context(unit))
 		return err
 	})
 	return v, err
@@ -313,10 +314,10 @@ func operationKind(in locexpr.Instruction) (kind string, register uint64) {
 
 // EntryValue is what the function was given in a register, or in memory that a
 // register pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
-func (c *inUnit) EntryValue(block []byte) (locexpr.Value, error) {
+func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
-	v, err := u.parameter(want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
+	v, err := u.parameter(ctx, want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
 		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
@@ -330,11 +331,11 @@ func (c *inUnit) EntryValue(block []byte) (locexpr.Value, error) {
 	if err != nil {
 		return v, err
 	}
-	return u.shape(c.unit, v, &want)
+	return u.shape(ctx, c.unit, v, &want)
 }
 
 // shape makes the value of a parameter that of the expression which asks for it.
-func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
+func (u *unitContext) shape(ctx context.Context, unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
 	switch {
 	case want.isSum && v.Type() == nil:
 		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.addresses), nil
@@ -343,14 +344,14 @@ func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) 
 	case want.data > 0 && want.data < 8 && v.Type() == nil:
 		return locexpr.GenericValue(v.Uint64() & (1<<(8*want.data) - 1)), nil
 	case want.typ != 0 && v.Type() == nil:
-		return u.value(unit, binary.AppendUvarint([]byte{dw.OpConvert}, want.typ), locexpr.ValueEntry(v))
+		return u.value(ctx, unit, binary.AppendUvarint([]byte{dw.OpConvert}, want.typ), locexpr.ValueEntry(v))
 	}
 	return v, nil
 }
 
 // ParameterValue is what the call passed in the formal parameter at an offset of the
 // unit, by DW_OP_GNU_parameter_ref: of one that the function has no place for.
-func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) ParameterValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(c.unit.Offset() + offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)
@@ -359,7 +360,7 @@ func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
 	if err != nil {
 		return locexpr.Value{}, err
 	}
-	return c.u.parameter(false, func(_ *call, p dwarf.CallParameter) (bool, error) {
+	return c.u.parameter(ctx, false, func(_ *call, p dwarf.CallParameter) (bool, error) {
 		formal, err := p.Parameter()
 		if err != nil || formal.IsZero() {
 			return false, err
@@ -372,7 +373,7 @@ func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
 // atEntry is what the call passed in a formal parameter of the function, by where
 // the parameter is when the function is entered: a register, or memory of the
 // caller's frame.
-func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error) {
+func (u *unitContext) atEntry(ctx context.Context, parameter dwarf.Entry) (v locexpr.Value, err error) {
 	entry, ok, err := u.function.EntryPC()
 	if err != nil {
 		return v, err
@@ -392,9 +393,9 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 		return v, noCallValue("the %s has %d locations where the function is entered", parameter, len(exprs))
 	}
 	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
-		return u.context(l.Unit).EntryValue(exprs[0])
+		return u.context(l.Unit).EntryValue(ctx, exprs[0])
 	}
-	place, err := u.evaluate(l.Unit, exprs[0])
+	place, err := u.evaluate(ctx, l.Unit, exprs[0])
 	if err != nil {
 		return v, err
 	}
@@ -402,7 +403,7 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 	if !ok {
 		return v, noCallValue("the %s is in no register and no memory where the function is entered", parameter)
 	}
-	return u.parameter(false, func(c *call, p dwarf.CallParameter) (bool, error) {
+	return u.parameter(ctx, false, func(c *call, p dwarf.CallParameter) (bool, error) {
 		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
@@ -410,7 +411,7 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 		if at, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !at.isSum {
 			return false, nil
 		}
-		there, err := c.caller.evaluate(l.Unit, l.Expr)
+		there, err := c.caller.evaluate(ctx, l.Unit, l.Expr)
 		if err != nil {
 			return false, nil //nolint:nilerr // another parameter may be the one
 		}

@@ -31,7 +31,7 @@ type Surroundings struct {
 	// Iteration is the current iteration; nil: none.
 	Iteration *uint64
 	// Object finds the current object.
-	Object func(locexpr.Context) (locexpr.Location, error)
+	Object func(context.Context, locexpr.Context) (locexpr.Location, error)
 	// CFA is the frame's CFA where no row says it.
 	CFA *locexpr.Location
 	// Unit is the unit of debugging information that the expression is of; nil: none.
@@ -200,24 +200,24 @@ func (c surrounded) CFA() (locexpr.Location, error) {
 	return c.frameContext.CFA()
 }
 
-func (c surrounded) Object() (locexpr.Location, error) {
+func (c surrounded) Object(ctx context.Context) (locexpr.Location, error) {
 	if c.s.Object == nil {
-		return c.frameContext.Object()
+		return locexpr.Location{}, errNoElement("object")
 	}
-	return c.s.Object(c)
+	return c.s.Object(ctx, c)
 }
 
 // TLS is the location of an offset in the block that the thread has of the
 // module's thread-local storage.
-func (c surrounded) TLS(offset uint64) (locexpr.Location, error) {
+func (c surrounded) TLS(ctx context.Context, offset uint64) (locexpr.Location, error) {
 	m := c.s.Module
 	if m == nil && c.module != nil {
 		m = c.module.Module
 	}
 	if m == nil {
-		return locexpr.Location{}, fmt.Errorf("module of thread-local storage: %w", locexpr.ErrNoContext)
+		return locexpr.Location{}, errNoElement("module of thread-local storage")
 	}
-	address, err := c.walker.threadLocal(m, offset)
+	address, err := c.walker.threadLocal(ctx, m, offset)
 	if err != nil {
 		return locexpr.Location{}, err
 	}

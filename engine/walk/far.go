@@ -49,14 +49,14 @@ func (w *walker) canGoFar() bool {
 }
 
 // goOn makes the walker ready for the segment behind that of another one.
-func (w *walker) goOn(inner *walker) {
+func (w *walker) goOn(ctx context.Context, inner *walker) {
 	next := inner.next
 	w.startThread(inner.process, inner.thread, &Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
 	w.before, w.round = inner.before+inner.walked, inner.round
 	columns := w.machine.Compiler.Columns()
 	b := &base{slots: make([]slot, len(columns)), errs: make([]error, len(columns)), before: w.before}
 	for i := range columns {
-		b.slots[i], b.errs[i] = next.find(columns[i].Number)
+		b.slots[i], b.errs[i] = next.find(ctx, columns[i].Number)
 	}
 	// Of the callee only where it was and how it was found is asked.
 	callee := &frame{
@@ -108,7 +108,7 @@ func (w *walker) goFar(ctx context.Context, kept int) {
 		if outer == nil {
 			outer = p.shared.walkers.Get().(*walker)
 		}
-		outer.goOn(inner)
+		outer.goOn(ctx, inner)
 		if outer.limit = k.room(p.bounds); outer.limit == 0 {
 			spare = outer
 			break

@@ -120,7 +120,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		v := sp
 		if !isSPKnown || r.register != w.fast.sp {
 			var err error
-			if v, err = f.compiledValue(int(r.register)); err != nil {
+			if v, err = f.compiledValue(ctx, int(r.register)); err != nil {
 				return f
 			}
 		}
@@ -166,7 +166,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 }
 
 // compiledValue is the register with an index in compiled rows.
-func (f *frame) compiledValue(i int) (uint64, error) {
+func (f *frame) compiledValue(ctx context.Context, i int) (uint64, error) {
 	column := &f.walker.machine.Compiler.Columns()[i]
 	s, ok := f.held(column.Number)
 	if !ok {
@@ -174,13 +174,13 @@ func (f *frame) compiledValue(i int) (uint64, error) {
 		if f.base != nil {
 			s, err = f.base.find(f.walker, column.Number)
 		} else {
-			s, err = f.callee.findSaved(column.Number, i, true)
+			s, err = f.callee.findSaved(ctx, column.Number, i, true)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	return f.read(&s, column.Number, column.Bits)
+	return f.read(ctx, &s, column.Number, column.Bits)
 }
 
 // nextFrame is the memory of the frame that called f, which has its callee and

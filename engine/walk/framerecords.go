@@ -56,7 +56,7 @@ type frameRecord struct {
 
 // readRecord reads the record that a frame pointer is at. It lies above an address
 // of the stack, and all between is memory that holds no code.
-func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
+func (w *walker) readRecord(ctx context.Context, pointer, above uint64) (r frameRecord, ok bool) {
 	m := w.machine
 	r.cfa = pointer + uint64(m.record.base)
 	align := uint64(max(m.Description.StackAlign, 1))
@@ -64,10 +64,10 @@ func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
 		return r, false
 	}
 	var err error
-	if r.saved, err = w.word(r.cfa+uint64(m.record.saved), m.Description.AddressBits); err != nil {
+	if r.saved, err = w.word(ctx, r.cfa+uint64(m.record.saved), m.Description.AddressBits); err != nil {
 		return r, false
 	}
-	r.pc, err = w.word(r.cfa+uint64(m.record.returns), m.Description.AddressBits)
+	r.pc, err = w.word(ctx, r.cfa+uint64(m.record.returns), m.Description.AddressBits)
 	r.pc &^= w.thread.binding.ReturnAddressMask
 	return r, err == nil
 }
@@ -119,7 +119,7 @@ func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) 
 		if ends, err := w.endsChain(ctx, g); err != nil || ends {
 			return ends, err
 		}
-		if w.isUnseenCode(g.pc) && w.isMarkedOutermost(g) {
+		if w.isUnseenCode(g.pc) && w.isMarkedOutermost(ctx, g) {
 			return true, nil
 		}
 		next := w.nextOfChain(ctx, g)
@@ -143,7 +143,7 @@ func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
 		source = w.machine.recordSource
 	}
 	g.source = source
-	next, err := w.recover(g, source)
+	next, err := w.recover(ctx, g, source)
 	if err != nil || next == nil || !g.hasCFA || g.cfa <= g.callee.cfa || !w.isOneStack(g.callee.cfa, g.cfa-1) {
 		return nil
 	}
@@ -168,12 +168,12 @@ const maxArguments = 1 << 12
 // outermost one (x86-64's psABI, 3.4.1; AAPCS64, 6.4.6), or leads to a record of zeros, as
 // that of the first function of a thread does on macOS. In place of the second zero is the
 // number of the program's arguments where macOS 10 calls main.
-func (w *walker) isMarkedOutermost(f *frame) bool {
-	fp, err := f.value(uint64(w.machine.Description.FP))
+func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
+	fp, err := f.value(ctx, uint64(w.machine.Description.FP))
 	if err != nil || fp == 0 {
 		return err == nil
 	}
-	r, ok := w.readRecord(fp, f.callee.cfa)
+	r, ok := w.readRecord(ctx, fp, f.callee.cfa)
 	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
@@ -201,7 +201,7 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 // isRecord says whether a value is that of a frame pointer of a frame above an
 // address: the record there has a return address.
 func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, error) {
-	r, ok := w.readRecord(pointer, above)
+	r, ok := w.readRecord(ctx, pointer, above)
 	if !ok {
 		return false, nil
 	}
@@ -221,12 +221,12 @@ func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row
 	if !m.hasRecords {
 		return m.returnRow, nil
 	}
-	if saved, err := w.word(cfa+uint64(m.record.saved), m.Description.AddressBits); err == nil {
+	if saved, err := w.word(ctx, cfa+uint64(m.record.saved), m.Description.AddressBits); err == nil {
 		if ok, err := w.isRecord(ctx, saved, cfa); err != nil || ok {
 			return m.recordRow, err
 		}
 	}
-	if pointer, err := f.value(uint64(m.Description.FP)); err == nil {
+	if pointer, err := f.value(ctx, uint64(m.Description.FP)); err == nil {
 		if ok, err := w.isRecord(ctx, pointer, cfa); err != nil || ok {
 			return m.keptRow, err
 		}

@@ -12,7 +12,7 @@ import "context"
 //
 // The plugin reads the code for that. Below the stack pointer a function without calls may
 // keep what it saved, and have something else in the register.
-func (w *walker) isGivenBack(address, reg uint64) bool {
+func (w *walker) isGivenBack(ctx context.Context, address, reg uint64) bool {
 	top := w.frames[0]
 	if top.module == nil || !top.exact || !top.hasCFA || w.mapped {
 		return false
@@ -22,9 +22,9 @@ func (w *walker) isGivenBack(address, reg uint64) bool {
 		return false
 	}
 	i, indexed := w.index(reg)
-	saved, err := top.findSaved(reg, i, indexed)
+	saved, err := top.findSaved(ctx, reg, i, indexed)
 	if err != nil || saved.kind != slotMemory || saved.bits != address {
 		return false
 	}
-	return top.module.HasKept(context.Background(), top.offset, reg)
+	return top.module.HasKept(ctx, top.offset, reg)
 }

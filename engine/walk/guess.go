@@ -67,7 +67,7 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 		}
 		f.forget()
 		if f.pc == 0 && !w.sampling {
-			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(f.callee))
+			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(ctx, f.callee))
 		}
 	}
 	return nil, Stopped{StopNoModule, cause.Error()}
@@ -75,9 +75,9 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 
 // returnPlace is where the return address of a frame was read: by its row, else right
 // below its CFA.
-func (w *walker) returnPlace(f *frame) uint64 {
+func (w *walker) returnPlace(ctx context.Context, f *frame) uint64 {
 	if f.source != nil && f.source.Rules != nil {
-		if l, err := f.saved(f.source.Rules.ReturnAddress); err == nil {
+		if l, err := f.saved(ctx, f.source.Rules.ReturnAddress); err == nil {
 			if _, address, ok := l.MemoryAddress(); ok {
 				return address
 			}
@@ -130,11 +130,11 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		return nil, nil
 	}
 	f.source = w.machine.recordSource
-	caller, err := w.recover(f, f.source)
+	caller, err := w.recover(ctx, f, f.source)
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
-	sp, err := w.stackFloor(f)
+	sp, err := w.stackFloor(ctx, f)
 	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
@@ -178,7 +178,7 @@ func (w *walker) isUnkept(address uint64) bool {
 // led to f: the nearest that something speaks for, else the nearest possible one. The
 // frame says how many possible ones lie nearer.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
-	sp, err := w.stackFloor(f)
+	sp, err := w.stackFloor(ctx, f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
 		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
 	}
@@ -334,11 +334,11 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	}
 	defer f.forget()
 	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
-	if caller, err := s.recover(f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
+	if caller, err := s.recover(ctx, f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
 		return false, nil // then it does not begin there
 	}
 	column, indexed := s.index(rules.ReturnAddress)
-	back, err := f.findSaved(rules.ReturnAddress, column, indexed)
+	back, err := f.findSaved(ctx, rules.ReturnAddress, column, indexed)
 	return err == nil && back.kind == slotMemory && back.bits == s.places[i], nil
 }
 
@@ -364,7 +364,7 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 		return caller, stop
 	}
 	f.source = source
-	caller, err := w.recover(f, source)
+	caller, err := w.recover(ctx, f, source)
 	if err != nil {
 		return nil, w.stopFor(err)
 	}
@@ -400,7 +400,7 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 // architecture's rule, if what it has for a return address follows a call that may have
 // led to f, or is in code that is not here.
 func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
-	pc, err := w.entryReturn(f)
+	pc, err := w.entryReturn(ctx, f)
 	if err != nil {
 		return nil, false
 	}
@@ -412,7 +412,7 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 		return nil, false
 	}
 	f.source = w.machine.entrySource
-	caller, err := w.recover(f, f.source)
+	caller, err := w.recover(ctx, f, f.source)
 	return caller, err == nil && caller != nil
 }
 
@@ -423,20 +423,20 @@ var errNoEntry = errors.New("where a call puts its return address is not known")
 // entryReturn is the return address of a function that has executed nothing. It is looked
 // at before a frame is made of it, because it is mostly none: among samples there are
 // many of processes that have no stack yet.
-func (w *walker) entryReturn(f *frame) (pc uint64, err error) {
+func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err error) {
 	if w.machine.entrySource == nil {
 		return 0, errNoEntry
 	}
 	row := w.machine.entrySource.Rules
 	switch back, _ := row.Rule(row.ReturnAddress); back.Kind {
 	case cfi.Offset:
-		if pc, err = f.value(uint64(w.machine.Description.SP)); err == nil {
-			pc, err = w.word(pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
+		if pc, err = f.value(ctx, uint64(w.machine.Description.SP)); err == nil {
+			pc, err = w.word(ctx, pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
 		}
 	case cfi.Register:
-		pc, err = f.value(back.Register)
+		pc, err = f.value(ctx, back.Register)
 	default:
-		pc, err = f.value(row.ReturnAddress)
+		pc, err = f.value(ctx, row.ReturnAddress)
 	}
 	return pc &^ w.thread.binding.ReturnAddressMask, err
 }
@@ -461,8 +461,8 @@ func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
 
 // stackFloor is the stack pointer of f; where it does not follow from the guess that f
 // was found by, the address that the frame further in is known by.
-func (w *walker) stackFloor(f *frame) (uint64, error) {
-	sp, err := f.value(uint64(w.machine.Description.SP))
+func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
+	sp, err := f.value(ctx, uint64(w.machine.Description.SP))
 	if err != nil && w.machine.hasLink && f.callee != nil && f.callee.hasCFA {
 		return f.callee.cfa, nil
 	}

@@ -48,10 +48,10 @@ func (p *Process) Instruction(ctx context.Context, th *target.Thread, address ui
 
 // Locals are the variables of the frame, by the function that has them, as
 // FrameDetails has them.
-func (a Activation) Locals(limits value.Limits) (list [][]Variable) {
+func (a Activation) Locals(ctx context.Context, limits value.Limits) (list [][]Variable) {
 	_ = object.Guard(func() error { // what cannot be read is not there
 		if a.frame.module != nil {
-			list = a.frame.localsOf(limits, nil)
+			list = a.frame.localsOf(ctx, limits, nil)
 		}
 		return nil
 	})
@@ -60,4 +60,6 @@ func (a Activation) Locals(limits value.Limits) (list [][]Variable) {
 
 // Value reads a register of the frame that has at most 64 bits. The error says that it
 // is not known.
-func (a Activation) Value(reg uint64) (uint64, error) { return a.frame.value(reg) }
+func (a Activation) Value(ctx context.Context, reg uint64) (uint64, error) {
+	return a.frame.value(ctx, reg)
+}

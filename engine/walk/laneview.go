@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -179,7 +180,7 @@ type lanePart struct {
 
 // plan is where a variable is, by an expression; ok is false for one that is to be read to
 // the letter.
-func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
+func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
 	ops, ok := v.laneOps(unit, expr)
 	if !ok || len(ops) == 0 {
 		return plan, false, nil
@@ -196,7 +197,7 @@ func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (pla
 	for i := range pieces {
 		p := &pieces[i]
 		if len(p.ops) > 0 {
-			if plan.parts[i], err = v.piece(unit, p, isPointer && !plan.isComposite); err != nil {
+			if plan.parts[i], err = v.piece(ctx, unit, p, isPointer && !plan.isComposite); err != nil {
 				return plan, true, err
 			}
 		}
@@ -263,19 +264,19 @@ func (v *laneView) scope() locexpr.Scope {
 }
 
 // piece is where a piece of a variable is.
-func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
+func (v *laneView) piece(ctx context.Context, unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
 	first := &p.ops[0]
 	switch {
 	case p.isValue:
-		return lanePart{find: func() (locexpr.Location, error) { return v.value(unit, p) }}, nil
+		return lanePart{find: func() (locexpr.Location, error) { return v.value(ctx, unit, p) }}, nil
 	case len(p.ops) == 1 && first.kind == "reg":
-		return v.register(unit, first.register)
+		return v.register(ctx, unit, first.register)
 	case len(p.ops) == 1 && (first.kind == "addr" || first.kind == "addrx"):
-		return v.static(unit, p)
+		return v.static(ctx, unit, p)
 	case first.kind == "fbreg" || first.kind == "breg" && v.isFrameBase(first.register):
-		return v.onStack(p, isPointer)
+		return v.onStack(ctx, p, isPointer)
 	case len(p.ops) == 1 && first.kind == "breg" && p.hasSpace:
-		return v.inRegister(unit, p, first)
+		return v.inRegister(ctx, unit, p, first)
 	}
 	return lanePart{}, fmt.Errorf("%w: %s", errLaneView, p)
 }
@@ -303,12 +304,12 @@ func (v *laneView) laneBits(reg uint64) uint64 {
 }
 
 // register is where a register of the frame is: of one of lanes, the lane's part.
-func (v *laneView) register(unit dwarf.Unit, reg uint64) (part lanePart, err error) {
+func (v *laneView) register(ctx context.Context, unit dwarf.Unit, reg uint64) (part lanePart, err error) {
 	if part.stride = v.laneBits(reg); part.stride == 0 {
-		part.at, err = v.context(unit).Register(reg)
+		part.at, err = v.context(unit).Register(ctx, reg)
 		return part, err
 	}
-	part.at, err = v.frame.location(reg)
+	part.at, err = v.frame.location(ctx, reg)
 	return part, err
 }
 
@@ -318,9 +319,9 @@ func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
 }
 
 // static is a variable at an address that the linker gave it.
-func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
+func (v *laneView) static(ctx context.Context, unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
 	if !p.hasSpace {
-		part.at, err = v.evaluate(unit, p.ops[0].bytes)
+		part.at, err = v.evaluate(ctx, unit, p.ops[0].bytes)
 		return part, err
 	}
 	// An address of another space is not moved with the code object.
@@ -337,7 +338,7 @@ func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (part lanePart, err err
 
 // inRegister is a variable in a register, or where the address in it leads: what is
 // larger than the register, or at a distance from the address, is in memory.
-func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
+func (v *laneView) inRegister(ctx context.Context, unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
 	bits := v.laneBits(o.register)
 	isVector := bits != 0
 	if !isVector {
@@ -345,14 +346,14 @@ func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (part la
 		bits = uint64(n)
 	}
 	if o.add() == 0 && p.bits > 0 && p.bits <= bits {
-		return v.register(unit, o.register)
+		return v.register(ctx, unit, o.register)
 	}
 	if !isVector || p.bits == 0 || bits > 32 {
 		// Whether such an address counts bytes of the wave's memory is not said.
 		return part, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
 	}
 	part.find = func() (locexpr.Location, error) {
-		address, err := v.contents(unit, o.register, false)
+		address, err := v.contents(ctx, unit, o.register, false)
 		return v.memory(v.stack, (address+uint64(o.add()))&(1<<bits-1)), err
 	}
 	return part, nil
@@ -364,10 +365,10 @@ func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Lo
 }
 
 // read is an integer of at most 64 bits at a location.
-func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
+func (v *laneView) read(ctx context.Context, l *locexpr.Location, bits uint64) (uint64, error) {
 	var b [8]byte
 	c := surrounded{frameContext{frame: v.frame}, &v.around}
-	if err := l.Read(c, b[:(bits+7)/8], bits); err != nil {
+	if err := l.Read(ctx, c, b[:(bits+7)/8], bits); err != nil {
 		return 0, err
 	}
 	return integer(b[:(bits+7)/8], c.ByteOrder()), nil
@@ -375,8 +376,8 @@ func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
 
 // onStack is a variable at a distance from the frame base, or where the address there
 // leads.
-func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err error) {
-	base, err := v.base()
+func (v *laneView) onStack(ctx context.Context, p *lanePiece, isPointer bool) (part lanePart, err error) {
+	base, err := v.base(ctx)
 	if err != nil {
 		return part, err
 	}
@@ -395,7 +396,7 @@ func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err err
 		info, _ := v.frame.walker.machine.Description.Space(v.stack)
 		part.find = func() (locexpr.Location, error) {
 			at := v.memory(v.stack, address)
-			to, err := v.read(&at, uint64(info.Bits))
+			to, err := v.read(ctx, &at, uint64(info.Bits))
 			return v.memory(v.stack, to), err
 		}
 		return part, nil
@@ -432,7 +433,7 @@ var errNoBase = errors.New("the frame's base is not set up here")
 // it from the stack pointer when it was called, which is the CFA, and may round it up:
 // a register that holds less is still, or again, its caller's. Where nothing says the CFA
 // it must be that of a kernel.
-func (v *laneView) base() (uint64, error) {
+func (v *laneView) base(ctx context.Context) (uint64, error) {
 	f := v.frame
 	reg, ok := v.baseRegister()
 	if !ok {
@@ -442,7 +443,7 @@ func (v *laneView) base() (uint64, error) {
 	if f.module.Code.DefaultRule(uint64(f.walker.machine.Description.SP)).Kind == cfi.ValOffsetPerLane {
 		ratio = 1 // stack pointers count the bytes of a lane
 	}
-	base, err := f.value(reg)
+	base, err := f.value(ctx, reg)
 	if err != nil {
 		return 0, err
 	}
@@ -462,18 +463,18 @@ func (v *laneView) base() (uint64, error) {
 
 // value is a variable of which only the value is left. Registers of 32 bits take part in
 // computations of 64: how they are extended, nothing says, so that it must not matter.
-func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
+func (v *laneView) value(ctx context.Context, unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
 	bits := p.bits
 	if bits == 0 || bits > 64 {
 		bits = 64
 	}
 	var first locexpr.Location
 	for i, isSigned := range [...]bool{false, true} {
-		expr, isExtended, err := v.computation(unit, p, isSigned)
+		expr, isExtended, err := v.computation(ctx, unit, p, isSigned)
 		if err != nil {
 			return first, err
 		}
-		l, err := v.evaluate(unit, expr)
+		l, err := v.evaluate(ctx, unit, expr)
 		if err != nil {
 			return l, err
 		}
@@ -483,11 +484,11 @@ func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error
 			}
 			continue
 		}
-		a, err := v.read(&first, bits)
+		a, err := v.read(ctx, &first, bits)
 		if err != nil {
 			return l, err
 		}
-		b, err := v.read(&l, bits)
+		b, err := v.read(ctx, &l, bits)
 		if err != nil {
 			return l, err
 		}
@@ -499,20 +500,20 @@ func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error
 }
 
 // computation is the expression of a value, with the contents of registers in it.
-func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
+func (v *laneView) computation(ctx context.Context, unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
 	for i := range p.ops {
 		o := &p.ops[i]
 		var n uint64
 		switch o.kind {
 		case "fbreg":
-			n, err = v.base()
+			n, err = v.base(ctx)
 		case "breg":
 			if v.isFrameBase(o.register) {
-				n, err = v.base()
+				n, err = v.base(ctx)
 				break
 			}
 			isExtended = true
-			n, err = v.contents(unit, o.register, isSigned)
+			n, err = v.contents(ctx, unit, o.register, isSigned)
 		case "deref", "deref_size", "deref_type", "xderef", "xderef_size", "xderef_type":
 			return nil, false, fmt.Errorf("%w: %s", errLaneView, p)
 		default:
@@ -528,7 +529,7 @@ func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (ex
 }
 
 // contents is what a register holds for the current lane, extended to 64 bits.
-func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
+func (v *laneView) contents(ctx context.Context, unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
 	bits := v.laneBits(reg)
 	if bits == 0 {
 		n, _ := v.frame.walker.machine.RegisterBits(reg)
@@ -537,7 +538,7 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 	if bits == 0 || bits > 64 {
 		return 0, fmt.Errorf("%w: the value of %s, of %d bits", errLaneView, v.frame.walker.registerName(reg), bits)
 	}
-	part, err := v.register(unit, reg)
+	part, err := v.register(ctx, unit, reg)
 	if err != nil {
 		return 0, err
 	}
@@ -545,7 +546,7 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 	if err != nil {
 		return 0, err
 	}
-	n, err := v.read(&l, bits)
+	n, err := v.read(ctx, &l, bits)
 	if isSigned {
 		n = value.SignExtended(n, bits)
 	}
@@ -563,7 +564,7 @@ func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
 
 // variablePlan is where a variable is that is described as the lanes of its function see
 // it; ok is false where it is not.
-func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
+func (u *unitContext) variablePlan(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
 	if v, ok = u.laneView(); !ok {
 		return v, plan, false, nil
 	}
@@ -571,17 +572,17 @@ func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v l
 	if err != nil || len(exprs) != 1 {
 		return v, plan, false, nil //nolint:nilerr // the evaluation says it
 	}
-	plan, ok, err = v.plan(variable, l.Unit, exprs[0])
+	plan, ok, err = v.plan(ctx, variable, l.Unit, exprs[0])
 	return v, plan, ok, err
 }
 
 // variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
 // function see it where that is how it is written.
-func (u *unitContext) variableLocation(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
-	v, plan, ok, err := u.variablePlan(variable, l)
+func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+	v, plan, ok, err := u.variablePlan(ctx, variable, l)
 	switch {
 	case !ok:
-		return u.place(l)
+		return u.place(ctx, l)
 	case err != nil:
 		return locexpr.Location{}, err
 	}

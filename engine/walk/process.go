@@ -447,7 +447,7 @@ func (w *walker) describe(ctx context.Context) {
 		if f.Details == nil {
 			f.Details = &FrameDetails{}
 		}
-		f.Details.Registers = w.frames[i].registers()
+		f.Details.Registers = w.frames[i].registers(ctx)
 	}
 }
 

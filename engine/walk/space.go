@@ -18,11 +18,11 @@ const maxMapDepth = 8
 // readSpace reads memory of an address space, as the thread's binding maps it:
 // an address of a space that has maps is one of another space, or a register's
 // byte, or what the plugin says; of a space that has none, it is the target's.
-func (w *walker) readSpace(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
-	return w.readMapped(space, scope, address, dst, 0)
+func (w *walker) readSpace(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return w.readMapped(ctx, space, scope, address, dst, 0)
 }
 
-func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte, depth int) error {
+func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte, depth int) error {
 	if depth > maxMapDepth {
 		return fmt.Errorf("address %#x of %s: the maps of address spaces go round", address, w.spaceName(space))
 	}
@@ -41,7 +41,7 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 		var err error
 		switch r.Kind {
 		case sdk.IdentityMap:
-			err = w.readMapped(r.Into, scope, r.Base+at, dst[:n], depth+1)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+at, dst[:n], depth+1)
 		case sdk.InterleavedMap:
 			w.laneUsed = true
 			if scope.Lane < 0 {
@@ -52,12 +52,12 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 			}
 			element := uint64(r.Element)
 			n = min(n, element-at%element)
-			err = w.readMapped(r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
 		case sdk.RegisterMap:
 			n, err = w.readRegisterBytes(r, at, dst[:n])
 		case sdk.OpaqueMap:
 			w.laneUsed = true
-			err = w.readTranslated(space, scope, address, dst[:n])
+			err = w.readTranslated(ctx, space, scope, address, dst[:n])
 		}
 		if err != nil {
 			return err
@@ -89,8 +89,8 @@ func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n ui
 }
 
 // readTranslated asks the plugin where an address of an opaque range is.
-func (w *walker) readTranslated(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
-	answer, err := w.machine.Plugin.Translate(context.Background(), &view{w.process}, &sdk.TranslateRequest{
+func (w *walker) readTranslated(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	answer, err := w.machine.Plugin.Translate(ctx, &view{w.process}, &sdk.TranslateRequest{
 		Space: space, Address: address, Thread: w.thread.Handle, Frame: uint32(max(scope.Frame, 0)), Lane: scope.Lane,
 	})
 	if err != nil {
@@ -98,11 +98,11 @@ func (w *walker) readTranslated(space locexpr.AddressSpace, scope locexpr.Scope,
 	}
 	c := frameContext{frame: &frame{walker: w}}
 	ev := w.pluginEval
-	l, err := ev.Location(answer.Expr, c)
+	l, err := ev.Location(ctx, answer.Expr, c)
 	if err != nil {
 		return err
 	}
-	return l.Read(c, dst, uint64(len(dst))*8)
+	return l.Read(ctx, c, dst, uint64(len(dst))*8)
 }
 
 func (w *walker) spaceMap(space locexpr.AddressSpace) *sdk.SpaceMap {

@@ -201,7 +201,7 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 		if err != nil {
 			return 0, false, err
 		}
-		v, err := caller.unitContext(function, nil).passed(target.Unit, target.Expr)
+		v, err := caller.unitContext(function, nil).passed(ctx, target.Unit, target.Expr)
 		if err != nil {
 			return 0, false, nil //nolint:nilerr // the register may be lost
 		}

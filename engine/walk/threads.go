@@ -55,7 +55,7 @@ const maxBound = 1 << 12
 
 // Bind finds the architectures of the threads, once. Their plugins are asked about a
 // thread when its stack is walked.
-func (p *Process) Bind(context.Context) {
+func (p *Process) Bind() {
 	p.bound.Do(func() {
 		p.machines, p.missing = map[string]*machine{}, map[string]error{}
 		for _, th := range p.list {
@@ -83,7 +83,7 @@ func (p *Process) machineOf(th *target.Thread) *machine {
 
 // Machine is the architecture of a thread; nil where there is none.
 func (p *Process) Machine(th *target.Thread) *code.Machine {
-	p.Bind(context.Background())
+	p.Bind()
 	if m := p.machineOf(th); m != nil {
 		return m.Machine
 	}
@@ -118,7 +118,7 @@ func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
 // stateOf is a thread with what its plugin says of it; nil of a thread that is not of
 // the process.
 func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
-	p.Bind(ctx)
+	p.Bind()
 	i, ok := p.indexOf(th)
 	if !ok {
 		return nil

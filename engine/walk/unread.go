@@ -3,7 +3,6 @@
 package walk
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -49,7 +48,7 @@ func namedRegisters(th *target.Thread) []RegisterValue {
 // TopRegisters are the general registers of a thread, whether it is walked or not: by
 // number, those of a thread that no architecture reads in the order of the target.
 func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
-	p.Bind(context.Background())
+	p.Bind()
 	m := p.machineOf(th)
 	if m == nil {
 		return namedRegisters(th)

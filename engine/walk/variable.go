@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,12 +15,12 @@ import (
 // This file finds variables by their entries of debugging information.
 
 // place evaluates an expression or a location list.
-func (u *unitContext) place(l *dwarf.Location) (place locexpr.Location, err error) {
+func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locexpr.Location, err error) {
 	if l.Lists == nil {
-		return u.evaluate(l.Unit, l.Expr)
+		return u.evaluate(ctx, l.Unit, l.Expr)
 	}
 	err = u.in(l.Unit, func(ev *locexpr.Evaluator) error {
-		place, err = ev.EvaluateList(l.Lists, l.Offset, l.Base, u.context(l.Unit))
+		place, err = ev.EvaluateList(ctx, l.Lists, l.Offset, l.Base, u.context(l.Unit))
 		return err
 	})
 	return place, err
@@ -33,19 +34,19 @@ const maxOrigins = 16
 // DW_AT_location, or that of what it is an instance of, which is then the same in
 // all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
 // is at the undefined location.
-func (u *unitContext) locate(variable dwarf.Entry) (locexpr.Location, error) {
+func (u *unitContext) locate(ctx context.Context, variable dwarf.Entry) (locexpr.Location, error) {
 	l, err := variable.Placed()
 	if err != nil {
 		return locexpr.Location{}, err
 	}
-	return u.locateAt(variable, l)
+	return u.locateAt(ctx, variable, l)
 }
 
 // locateAt is locate of a variable whose DW_AT_location, or that of what it is an
 // instance of, is l; nil: it has none.
-func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	if l != nil {
-		return u.variableLocation(variable, l)
+		return u.variableLocation(ctx, variable, l)
 	}
 	value, ok, err := u.constant(variable)
 	if err != nil || !ok {
@@ -91,7 +92,7 @@ func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
 }
 
 // VariableValue is the value of the variable at an offset of .debug_info.
-func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) VariableValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)
@@ -99,7 +100,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 	if entry, err = c.u.concrete(entry); err != nil {
 		return locexpr.Value{}, err
 	}
-	l, err := c.u.locate(entry)
+	l, err := c.u.locate(ctx, entry)
 	if err != nil {
 		return locexpr.Value{}, err
 	}
@@ -108,7 +109,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 		return locexpr.Value{}, err
 	}
 	b := make([]byte, size)
-	if err := l.Object(8*size, c.ByteOrder()).Read(c, b, 8*size); err != nil {
+	if err := l.Object(8*size, c.ByteOrder()).Read(ctx, c, b, 8*size); err != nil {
 		return locexpr.Value{}, err
 	}
 	if typ == nil {

@@ -87,7 +87,7 @@ func (p *Process) findWaiting(ctx context.Context, functions []string) (list []w
 		}
 		stack := p.launchers.stack(ctx, p, th)
 		if i := p.waitFrame(ctx, stack, names); i >= 0 {
-			list = append(list, waiting{th, p.waitWords(th, stack, i)})
+			list = append(list, waiting{th, p.waitWords(ctx, th, stack, i)})
 		}
 	}
 	return list
@@ -122,8 +122,8 @@ func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[str
 // waitWords are what a thread has in general registers, and on its stack from its top to
 // the end of the frame that called the wait: registers that hold the signal in
 // that frame were kept there by the frames further in.
-func (p *Process) waitWords(th *target.Thread, stack *Stack, wait int) (words []uint64) {
-	view, ok := p.View(th)
+func (p *Process) waitWords(ctx context.Context, th *target.Thread, stack *Stack, wait int) (words []uint64) {
+	view, ok := p.View(ctx, th)
 	if !ok {
 		return nil
 	}

@@ -265,7 +265,7 @@ func (w *walker) liveRegister(reg uint64) (uint64, error) {
 }
 
 // word reads an integer from the default address space.
-func (w *walker) word(address uint64, bits uint32) (uint64, error) {
+func (w *walker) word(ctx context.Context, address uint64, bits uint32) (uint64, error) {
 	if s := w.sample; s != nil && bits == 64 && !w.mapped {
 		// Nearly every word that a walk reads is here.
 		if at := address - s.StackStart; at < uint64(len(s.Stack)) && uint64(len(s.Stack))-at >= 8 {
@@ -275,7 +275,7 @@ func (w *walker) word(address uint64, bits uint32) (uint64, error) {
 	b := w.scratch[:(bits+7)/8]
 	var err error
 	if w.mapped {
-		err = w.readSpace(locexpr.DefaultSpace, w.scope(), address, b)
+		err = w.readSpace(ctx, locexpr.DefaultSpace, w.scope(), address, b)
 	} else {
 		_, err = w.memory.ReadMemory(locexpr.DefaultSpace, nil, address, b)
 	}
@@ -300,7 +300,7 @@ func (w *walker) walkFrom(ctx context.Context, f *frame) {
 		w.continueAt(ctx, f)
 		w.add(f)
 		caller, stopped := w.step(ctx, f)
-		w.finish(f)
+		w.finish(ctx, f)
 		switch {
 		case caller == nil:
 			w.stack.Stopped = stopped
@@ -408,7 +408,7 @@ func (w *walker) add(f *frame) {
 	}
 }
 
-func (w *walker) finish(f *frame) {
+func (w *walker) finish(ctx context.Context, f *frame) {
 	if w.sampling {
 		return
 	}
@@ -433,10 +433,10 @@ func (w *walker) finish(f *frame) {
 		if f.index > 0 {
 			below = w.stack.Frames[f.index-1].Lanes()
 		}
-		d.Lanes = f.laneGroups(below)
+		d.Lanes = f.laneGroups(ctx, below)
 	}
 	if w.process.shared.options.Registers && !w.isCounting {
-		d.Registers = f.registers()
+		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
 		out.Details = &FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
@@ -462,7 +462,7 @@ func (f *frame) named() uint64 {
 }
 
 // registers are the general registers of a frame that have a value.
-func (f *frame) registers() []RegisterValue {
+func (f *frame) registers(ctx context.Context) []RegisterValue {
 	w := f.walker
 	lanes := w.thread.lanes()
 	var values []RegisterValue
@@ -471,12 +471,12 @@ func (f *frame) registers() []RegisterValue {
 		if r.lanes != 0 && r.lanes != lanes {
 			continue
 		}
-		s, err := f.list(i, r.number)
+		s, err := f.list(ctx, i, r.number)
 		if err != nil || s.kind == slotUndefined {
 			continue
 		}
 		f.listed[i] = s
-		if v, err := f.read(&s, r.number, r.bits); err == nil {
+		if v, err := f.read(ctx, &s, r.number, r.bits); err == nil {
 			values = append(values, RegisterValue{w.registerName(r.number), r.number, r.bits, v})
 		}
 	}
@@ -485,13 +485,13 @@ func (f *frame) registers() []RegisterValue {
 
 // list is find for the register with index i of those that are listed. One that
 // the row of the next frame in leaves alone is where it was found for that one.
-func (f *frame) list(i int, reg uint64) (slot, error) {
+func (f *frame) list(ctx context.Context, i int, reg uint64) (slot, error) {
 	if _, held := f.held(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
 		if rule, _ := f.callee.rule(reg); rule.Kind == cfi.SameValue {
 			return f.callee.listed[i], nil
 		}
 	}
-	return f.find(reg)
+	return f.find(ctx, reg)
 }
 
 // repeats says whether the walk goes round: the same PC and CFA have been seen
@@ -548,7 +548,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.Switches != "" && w.hasOneStack() {
 		return nil, Stopped{StopOutermost, source.Switches}
 	}
-	caller, err := w.recover(f, source)
+	caller, err := w.recover(ctx, f, source)
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
 			return instead, stop
@@ -647,7 +647,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	stop := Stopped{StopOutermost, "the return address is 0"}
 	column := f.source.Rules.ReturnAddress
 	i, indexed := w.index(column)
-	if s, err := f.findSaved(column, i, indexed); err != nil || s.kind != slotMemory {
+	if s, err := f.findSaved(ctx, column, i, indexed); err != nil || s.kind != slotMemory {
 		return nil, stop // a rule says that it is 0, or the register of a first function
 	}
 	if f.source.By == code.ByRules {
@@ -824,8 +824,8 @@ func (w *walker) looseRow(ctx context.Context, f *frame, isExact bool) (*code.Ro
 
 // recover computes the CFA of f and the state of its caller. A caller of nil
 // without an error says that the return address is undefined: f is outermost.
-func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
-	if err := f.findCFA(source); err != nil {
+func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*frame, error) {
+	if err := f.findCFA(ctx, source); err != nil {
 		f.cfaProblem(err)
 		return nil, w.in("CFA", err)
 	}
@@ -837,15 +837,15 @@ func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
 		i = int(source.Fast.Return)
 		column = w.machine.Compiler.Columns()[i].Number
 	} else {
-		if err := f.applyCallSite(); err != nil {
+		if err := f.applyCallSite(ctx); err != nil {
 			return nil, w.in("call site", err)
 		}
 		f.settle(0)
-		f.evaluateRules()
+		f.evaluateRules(ctx)
 		column = source.Rules.ReturnAddress
 		i, indexed = w.index(column)
 	}
-	s, err := f.findSaved(column, i, indexed)
+	s, err := f.findSaved(ctx, column, i, indexed)
 	if err != nil {
 		return nil, w.in("return address", err)
 	}
@@ -858,11 +858,11 @@ func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
 	if !ok || bits > 64 {
 		return nil, fmt.Errorf("return address: column %d is no register of at most 64 bits of %s", column, w.machine.Description.Name)
 	}
-	pc, err := caller.read(&s, column, bits)
+	pc, err := caller.read(ctx, &s, column, bits)
 	if err != nil {
 		return nil, w.in("return address", err)
 	}
-	caller.pc = w.withoutSignature(f, source, pc)
+	caller.pc = w.withoutSignature(ctx, f, source, pc)
 	caller.exact = source.IsSignalFrame() || source.IsInjected
 	w.place(caller)
 	return caller, nil
@@ -876,17 +876,17 @@ func (f *frame) cfaProblem(err error) {
 }
 
 // findCFA computes the CFA of a frame by its row.
-func (f *frame) findCFA(source *code.Row) error {
+func (f *frame) findCFA(ctx context.Context, source *code.Row) error {
 	w := f.walker
 	if !source.IsCompiled || !w.compiles {
-		l, err := source.Rules.CFA.Location(w.evaluator(source), frameContext{frame: f})
+		l, err := source.Rules.CFA.Location(ctx, w.evaluator(source), frameContext{frame: f})
 		if err != nil {
 			return err
 		}
 		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
 		return nil
 	}
-	v, err := f.compiledValue(int(source.Fast.Register))
+	v, err := f.compiledValue(ctx, int(source.Fast.Register))
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
 func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 	p := k.walker.process
 	k.walker.walked = 0 // also where the sample is not walked here
-	p.Bind(ctx)
+	p.Bind()
 	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
 	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
 	m := p.machines[s.Arch]

@@ -392,7 +392,7 @@ func (j *Judge) lostIn(c *gcn.Call, r *gcn.Register) uint64 {
 // known, with the cause.
 func (j *Judge) register(f walk.Activation, c *gcn.Call, r *gcn.Register) (good bool, missing uint64, why string) {
 	want := c.Registers[r.Offset:][:r.Size]
-	l, err := f.Location(r.Number)
+	l, err := f.Location(context.Background(), r.Number)
 	if err != nil {
 		return true, ^uint64(0), err.Error()
 	}
@@ -413,7 +413,7 @@ func (j *Judge) register(f walk.Activation, c *gcn.Call, r *gcn.Register) (good 
 		lane = 4
 	}
 	whole := make([]byte, r.Size)
-	if err := l.Read(f.Context(), whole, uint64(r.Size)*8); err == nil {
+	if err := l.Read(context.Background(), f.Context(), whole, uint64(r.Size)*8); err == nil {
 		if !bytes.Equal(whole, want) {
 			return false, 0, fmt.Sprintf("is %x, expected %x, at %v", whole, want, l)
 		}
@@ -423,7 +423,7 @@ func (j *Judge) register(f walk.Activation, c *gcn.Call, r *gcn.Register) (good 
 		part, err := l.Offset(int64(i) * 8)
 		got := make([]byte, lane)
 		if err == nil {
-			err = part.Read(f.Context(), got, uint64(lane)*8)
+			err = part.Read(context.Background(), f.Context(), got, uint64(lane)*8)
 		}
 		if err != nil {
 			missing |= 1 << (i / lane)
