@@ -558,9 +558,10 @@ func (f *finder) lane(n int) []byte {
 // exec is the DWARF number of EXEC.
 func (f *finder) exec() uint64 { return f.byPlace[location{kind: 's', reg: Exec}].Number }
 
-func block(kind byte, column uint64, expr ...[]byte) []byte {
+// expressionRule is DW_CFA_expression of a column.
+func expressionRule(column uint64, expr ...[]byte) []byte {
 	e := slices.Concat(expr...)
-	return slices.Concat([]byte{kind}, binary.AppendUvarint(nil, column), binary.AppendUvarint(nil, uint64(len(e))), e)
+	return slices.Concat([]byte{dw.CFAExpression}, binary.AppendUvarint(nil, column), binary.AppendUvarint(nil, uint64(len(e))), e)
 }
 
 // chosen is the place of a column at an instruction: that of the instruction
@@ -604,7 +605,7 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 	case len(m.chosen) == 1 && m.chosen[0] == 0:
 		same(exec)
 	default:
-		rules[exec] = string(block(dw.CFAExpression, exec, f.union(m), []byte{dw.OpStackValue, dw.OpPiece, byte(s.Lanes / 8)}))
+		rules[exec] = string(expressionRule(exec, f.union(m), []byte{dw.OpStackValue, dw.OpPiece, byte(s.Lanes / 8)}))
 	}
 	places := make([]location, len(f.columns))
 	for i := range f.columns {
@@ -615,7 +616,7 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 		places[i] = f.chosen(site, i, last)
 		previous[i] = places[i]
 	}
-	rules[16] = string(block(dw.CFAExpression, 16, f.place(places[0], 0), []byte{dw.OpPiece, 4}, f.place(places[1], 1), []byte{dw.OpPiece, 4}))
+	rules[16] = string(expressionRule(16, f.place(places[0], 0), []byte{dw.OpPiece, 4}, f.place(places[1], 1), []byte{dw.OpPiece, 4}))
 	for i := 2; i < len(f.columns); i++ {
 		id := f.columns[i]
 		n := id.register.Number
@@ -629,7 +630,7 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 			case l.kind == 's' && l.reg < VCC:
 				rules[n] = string(slices.Concat([]byte{dw.CFARegister}, binary.AppendUvarint(nil, n), binary.AppendUvarint(nil, scalarNumber(l.reg))))
 			default:
-				rules[n] = string(block(dw.CFAExpression, n, f.place(l, 0)))
+				rules[n] = string(expressionRule(n, f.place(l, 0)))
 			}
 			continue
 		}
@@ -641,9 +642,9 @@ func (f *finder) rules(site *siteState, previous map[int]location) (map[uint64]s
 		case inactive == active && active.kind == 'u':
 			rules[n] = string(slices.Concat([]byte{dw.CFAUndefined}, binary.AppendUvarint(nil, n)))
 		case inactive == active:
-			rules[n] = string(block(dw.CFAExpression, n, f.place(active, 0)))
+			rules[n] = string(expressionRule(n, f.place(active, 0)))
 		default:
-			rules[n] = string(block(dw.CFAExpression, n, f.place(inactive, 0), f.place(active, 1),
+			rules[n] = string(expressionRule(n, f.place(inactive, 0), f.place(active, 1),
 				[]byte{dw.OpLLVMUser, dw.UserCallFrameEntryReg}, binary.AppendUvarint(nil, exec), []byte{dw.OpDerefSize, byte(s.Lanes / 8)},
 				[]byte{dw.OpLLVMUser, dw.UserSelectBitPiece}, binary.AppendUvarint(nil, 32), binary.AppendUvarint(nil, uint64(s.Lanes)))) //nolint:gosec // positive
 		}

@@ -18,6 +18,7 @@ import (
 // A File is the kind of registers, or other source, that an operand names.
 type File uint8
 
+// The files of operands.
 const (
 	Scalar        File = iota // a scalar register, by State's numbers
 	Vector                    // a vector register

@@ -125,8 +125,7 @@ func New(t testing.TB, o *gcn.Object) *Judge {
 	return j
 }
 
-// Info, and the other methods of target.Target, describe a process of one wave, its code, and its private
-// memory.
+// Info is of target.Target: a Judge is a process of one wave, its code, and its private memory.
 func (j *Judge) Info() target.Info { return target.Info{Kind: "waves"} }
 
 // Modules is of target.Target.
