@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 	"github.com/unwindd/unwindd/sdk"
@@ -44,7 +45,7 @@ func TestProfileOfAArch64(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "subject")
-			oracle.Run(t, "aarch64-linux-gnu-gcc", append(flags, "-o", exe, "../cmd/unwindd/testdata/subjects/aarch64crash.c")...)
+			oracle.Run(t, "aarch64-linux-gnu-gcc", append(flags, "-o", exe, subject.Source(t, "aarch64crash.c"))...)
 			cmd := exec.Command("sh", "-c", "ulimit -c unlimited && exec qemu-aarch64 -cpu max ./subject data")
 			cmd.Dir = dir
 			_ = cmd.Run() // it crashes

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 const aarch64Root = "/usr/aarch64-linux-gnu"
@@ -42,7 +43,7 @@ func TestCoresOfAArch64ByQemu(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			exe := filepath.Join(dir, "subject")
-			oracle.Run(t, "aarch64-linux-gnu-gcc", append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", "aarch64crash.c"))...)
+			oracle.Run(t, "aarch64-linux-gnu-gcc", append(c.flags, "-o", exe, subject.Source(t, "aarch64crash.c"))...)
 			got := stackJSON(t, aarch64Core(t, dir, c.what), "--sysroot", aarch64Root, "--exe", exe)
 			names := []string{}
 			for _, f := range got.Threads[0].Frames {
@@ -120,7 +121,7 @@ func TestFrameRecordsOfAArch64(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "subject")
 	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-o", exe,
-		filepath.Join("testdata", "subjects", "aarch64unread.c"))
+		subject.Source(t, "aarch64unread.c"))
 	th := &stackJSON(t, aarch64Core(t, dir, ""), "--sysroot", aarch64Root, "--exe", exe).Threads[0]
 	names := []string{}
 	for i, f := range th.Frames {
@@ -147,7 +148,7 @@ func TestCodeOfAArch64(t *testing.T) {
 	mc, objdump := oracle.Tool(t, "llvm-mc-22"), oracle.Tool(t, "llvm-objdump-22")
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "subject")
-	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-static", "-mbranch-protection=standard", "-o", exe, filepath.Join("testdata", "subjects", "aarch64crash.c"))
+	oracle.Run(t, "aarch64-linux-gnu-gcc", "-O1", "-static", "-mbranch-protection=standard", "-o", exe, subject.Source(t, "aarch64crash.c"))
 	core := aarch64Core(t, dir, "data")
 	listed := map[uint64][2]string{}
 	listing := oracle.Run(t, "aarch64-linux-gnu-objdump", "-d", "-w", exe)

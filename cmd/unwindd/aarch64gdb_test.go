@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // An emulated machine is one whose programs qemu runs.
@@ -68,7 +69,7 @@ func TestStacksOfAArch64AreGDBs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
-			oracle.Run(t, "aarch64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", c.source))...)
+			oracle.Run(t, "aarch64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, subject.Source(t, c.source))...)
 			path, want := emulated{"aarch64", "cortex-a72", aarch64Root}.qemuSnapshot(t, c.gdb, nil, append([]string{exe}, c.args...)...)
 			got := stackJSON(t, path)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
@@ -409,26 +410,33 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	list := append(append(dwarfAttacks(), frameAttacks()...), textAttacks(t)...)
 	list = append(list, attack{"an expression that loops", nil, []string{"eval --arch x86_64 --expr skip_-3", "dump expr --arch x86_64 --hex 2ffdff"}})
-	for i, a := range list {
-		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d", i))
-		if err := os.WriteFile(path, a.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range a.commands {
-			if text == "SNAPSHOT" {
-				if err := os.WriteFile(path, inSnapshot(t, a.content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				text = "stack FILE"
+	for _, a := range list {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			a.run(t)
+		})
+	}
+}
+
+// run runs the commands of an attack.
+func (a *attack) run(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, a.content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range a.commands {
+		if text == "SNAPSHOT" {
+			if err := os.WriteFile(path, inSnapshot(t, a.content), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			// The test binary takes what begins with a flag for its own.
-			args := append(strings.Fields(text), "--in-process")
-			for j := range args {
-				args[j] = strings.ReplaceAll(strings.Replace(args[j], "skip_", "skip ", 1), "FILE", path)
-			}
-			outlives(t, a.name, text, args)
+			text = "stack FILE"
 		}
-		_ = os.Remove(path)
+		// The test binary takes what begins with a flag for its own.
+		args := append(strings.Fields(text), "--in-process")
+		for i := range args {
+			args[i] = strings.ReplaceAll(strings.Replace(args[i], "skip_", "skip ", 1), "FILE", path)
+		}
+		outlives(t, a.name, text, args)
 	}
 }
 
@@ -441,7 +449,7 @@ func outlives(t *testing.T, name, text string, args []string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(10*attackTime, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	timer.Stop()
 	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -451,4 +459,39 @@ func outlives(t *testing.T, name, text string, args []string) {
 	if status < 0 || status > exitUnwalked || status == exitUsage || took > attackTime || memory > attackMemory || goTrace.Match(out.Bytes()) {
 		t.Errorf("%s, %s: status %d, %v, %d MB\n%.1000s", name, text, status, took, memory>>20, out.String())
 	}
+}
+
+// A zipMember is a member of a snapshot.
+type zipMember struct {
+	name    string
+	content []byte
+}
+
+// zipped is a snapshot of members.
+func zipped(t *testing.T, members []zipMember) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for _, m := range members {
+		w, err := z.Create(m.name)
+		if err == nil {
+			_, err = w.Write(m.content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func readAll(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

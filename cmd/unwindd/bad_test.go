@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 const crashDir = "../../examples/crash"
@@ -138,7 +139,7 @@ func TestExecutableThatIsMissingOrAnother(t *testing.T) {
 	mustSay(t, stdout, "/srv/example/server", "problem:", "crashed")
 
 	// Another executable with another build ID is not used.
-	other := build(t, "nocfi")
+	other := subject.Build(t, "nocfi")
 	stdout, stderr, status = unwindd(t, "stack", core, "--exe", other)
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
@@ -149,7 +150,7 @@ func TestExecutableThatIsMissingOrAnother(t *testing.T) {
 // TestExecutableWithoutBuildID: it is used, and the output says that it could
 // not be checked.
 func TestExecutableWithoutBuildID(t *testing.T) {
-	core := crashCore(t, build(t, "noid"), "crash")
+	core := subject.Core(t, subject.Build(t, "noid"), "crash")
 	stdout, stderr, status := unwindd(t, "stack", core)
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)

@@ -14,140 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/internal/subject"
 )
-
-// hipShapes is device code of many shapes, and a program of the host with it.
-const hipShapes = "testdata/hip/shapes.hip"
-
-// A deviceBuild is a code object that clang makes.
-type deviceBuild struct {
-	source, processor, flags string
-	// cfi says that call frame information is written into the assembly, since
-	// clang writes entries without any rule.
-	cfi bool
-}
-
-// name is the object's file.
-func (b deviceBuild) name() string {
-	name := strings.TrimSuffix(filepath.Base(b.source), filepath.Ext(b.source)) + "." + b.processor + strings.ReplaceAll(b.flags, " ", "")
-	if b.cfi {
-		name += ".cfi"
-	}
-	return strings.ReplaceAll(name, ":", ",") + ".co"
-}
-
-// deviceBuilds are kernels of OpenCL C and HIP for four processors, optimized and
-// not, and some for others, in other forms.
-func deviceBuilds() (list []deviceBuild) {
-	const objects = "../../plugins/amdgpu/testdata/"
-	sources := []string{objects + "amd_k.cl", objects + "amd_h.hip", hipShapes}
-	for _, processor := range []string{"gfx90a", "gfx942", "gfx1030", "gfx1100"} {
-		for _, source := range sources {
-			for _, flags := range []string{"-O0", "-O2"} {
-				list = append(list, deviceBuild{source: source, processor: processor, flags: flags})
-			}
-		}
-		list = append(list, deviceBuild{hipShapes, processor, "-O2", true})
-	}
-	return append(list,
-		deviceBuild{source: hipShapes, processor: "gfx90a:sramecc-:xnack+", flags: "-O1 -gdwarf-4"},
-		deviceBuild{source: hipShapes, processor: "gfx906", flags: "-O2 -mcode-object-version=4"},
-		deviceBuild{source: hipShapes, processor: "gfx1030", flags: "-O2 -mcode-object-version=5 -mwavefrontsize64"},
-		deviceBuild{source: hipShapes, processor: "gfx1201", flags: "-O2 -gz=zlib"},
-		deviceBuild{source: hipShapes, processor: "gfx11-generic", flags: "-O3 -gline-tables-only"},
-	)
-}
-
-// commands compile the object in another folder than the source's.
-func (b deviceBuild) commands(t *testing.T) [][]string {
-	t.Helper()
-	source, err := filepath.Abs(b.source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compile := []string{"clang-22", "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output", "--offload-arch=" + b.processor, "-nogpuinc"}
-	if filepath.Ext(source) == ".cl" {
-		compile = []string{"clang-22", "-x", "cl", "-cl-std=CL2.0", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor}
-	}
-	compile = append(append(compile, "-nogpulib", "-g", source), strings.Fields(b.flags)...)
-	if !b.cfi {
-		return [][]string{append(compile, "-o", b.name())}
-	}
-	lanes := "64"
-	if strings.HasPrefix(b.processor, "gfx1") {
-		lanes = "32"
-	}
-	inject, err := filepath.Abs("../../plugins/amdgpu/testdata/inject_cfi.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return [][]string{
-		append(compile, "-S", "-o", "plain.s"),
-		{"python3", inject, "plain.s", "cfi.s", lanes},
-		{"clang-22", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + b.processor, "-x", "assembler", "-o", b.name(), "cfi.s"},
-	}
-}
-
-// compiledCodeObjects makes the objects of deviceBuilds.
-func compiledCodeObjects(t *testing.T) (files []string) {
-	t.Helper()
-	oracle.Tools(t, "ld.lld-22")
-	sources, err := filepath.Abs("../../plugins/amdgpu/testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shapes, err := filepath.Abs(filepath.Dir(hipShapes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := oracle.Build{Sources: []string{sources, shapes}}
-	for _, b := range deviceBuilds() {
-		build.Commands = append(build.Commands, b.commands(t)...)
-	}
-	dir := build.Make(t)
-	for _, b := range deviceBuilds() {
-		files = append(files, filepath.Join(dir, b.name()))
-	}
-	return files
-}
-
-// codeObjects are those of AMDGPU in the tree, those that are compiled here, and
-// those of the corpus where it lies beside the checkout. With -short nothing is
-// compiled.
-func codeObjects(t *testing.T) []string {
-	t.Helper()
-	files, _ := filepath.Glob("../../plugins/amdgpu/testdata/*.co")
-	if len(files) < 3 {
-		t.Fatalf("%d code objects in plugins/amdgpu/testdata", len(files))
-	}
-	if !testing.Short() {
-		files = append(files, compiledCodeObjects(t)...)
-	}
-	for up := "../.."; len(up) < 32; up += "/.." {
-		list, _ := filepath.Glob(up + "/shared/corpus/amdgpu/*/*.co")
-		files = append(files, list...)
-	}
-	return files
-}
-
-// wavesOf is the wave size of the processor that a code object is for, by the
-// flags of its header.
-func wavesOf(t *testing.T, path string) uint32 {
-	t.Helper()
-	o, err := object.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	p, ok := amdgpu.Description().ObjectProcessor(o.Flags())
-	if !ok {
-		t.Fatalf("%s: the flags %#x tell no processor", path, o.Flags())
-	}
-	return p.Lanes[0]
-}
 
 // functionsOf are the functions in the symbol table of a file, by address, and
 // which of them are kernels: those have a descriptor, NAME.kd.
@@ -200,7 +69,7 @@ func TestCodeObjectsSymbolizeAsLLVM(t *testing.T) {
 	ours, theirs := toolPair(t, "llvm-symbolizer", "llvm-symbolizer-22")
 	var all, some []string
 	files := 0
-	for _, path := range codeObjects(t) {
+	for _, path := range subject.CodeObjects(t) {
 		if strings.HasSuffix(path, ".cfi.co") {
 			continue // the code of another one
 		}
@@ -298,7 +167,7 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 	long(t)
 	tool := llvm(t, "symbolizer")
 	waves := 0
-	for _, path := range codeObjects(t) {
+	for _, path := range subject.CodeObjects(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			var addresses []uint64
 			var text strings.Builder
@@ -352,21 +221,6 @@ func TestWavesInEveryCodeObject(t *testing.T) {
 	t.Logf("%d waves", waves)
 }
 
-// hipProgram compiles the program of hipShapes, with its device code for two
-// processors inside.
-func hipProgram(t *testing.T, flags ...string) string {
-	t.Helper()
-	oracle.Tools(t, "clang-22", "ld.lld-22", "clang-offload-bundler-22", "clang-linker-wrapper-22")
-	source, err := filepath.Abs(hipShapes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	args := append([]string{"-x", "hip", "--offload-arch=gfx90a", "--offload-arch=gfx1100", "-nogpuinc", "-nogpulib", "-no-hip-rt", "-g", "-O2", "-o", "program"}, flags...)
-	oracle.With{Dir: dir}.Run(t, "clang-22", append(args, source)...)
-	return filepath.Join(dir, "program")
-}
-
 // TestProgramsWithDeviceCode dumps and symbolizes the code objects inside of
 // programs that clang has linked, in bundles, in compressed ones, and in those
 // that its linker wrapper makes: as the files that clang-offload-bundler takes out.
@@ -375,7 +229,7 @@ func TestProgramsWithDeviceCode(t *testing.T) {
 	oracle.Tools(t, "objcopy", "llvm-symbolizer-22")
 	for _, flags := range [][]string{nil, {"--offload-compress"}, {"--offload-new-driver"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			program := hipProgram(t, flags...)
+			program := subject.BuildHIP(t, flags...)
 			dir := filepath.Dir(program)
 			if r := runTool(t, dir, "objcopy", "", "--dump-section", ".hip_fatbin=bundle", program, "rest"); r.Status != 0 {
 				t.Fatal(r.Stderr)

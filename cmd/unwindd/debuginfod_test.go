@@ -19,6 +19,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/schema"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // faraway is a core of a machine whose files only a debuginfod server has: the program,
@@ -38,7 +40,7 @@ func newFaraway(t *testing.T) *faraway {
 	oracle.Tools(t, "gcc", "objcopy", "dwz", "debuginfod")
 	there := t.TempDir()
 	f := &faraway{root: t.TempDir(), source: filepath.Join(there, "src", "faraway.c"), program: filepath.Join(there, "served", "p"), whole: filepath.Join(there, "whole")}
-	text, err := os.ReadFile("testdata/subjects/faraway.c")
+	text, err := os.ReadFile(subject.Source(t, "faraway.c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func newFaraway(t *testing.T) *faraway {
 		run("objcopy", "--strip-all", from, to)
 	}
 	run("dwz", "-m", "served/common.debug", "served/p.debug", "served/q.debug")
-	f.core = crashCore(t, f.program)
+	f.core = subject.Core(t, f.program)
 	f.shared = idOf(t, filepath.Join(there, "served/common.debug"))
 	paths := []string{"buildid/" + f.shared + "/debuginfo"}
 	f.id = idOf(t, f.program)
@@ -141,11 +143,11 @@ func TestACoreOfAnotherMachine(t *testing.T) {
 		}
 		var plain any
 		_ = json.Unmarshal([]byte(out), &plain)
-		schema := closedSchema(t, "stack.schema.json")
-		for _, wrong := range checkSchema(schema, "stack", plain, schema) {
+		stacks := schema.Docs(t, "stack.schema.json")
+		for _, wrong := range stacks.Check("stack", plain) {
 			t.Error(wrong)
 		}
-		text, _ := os.ReadFile("testdata/subjects/faraway.c")
+		text, _ := os.ReadFile(subject.Source(t, "faraway.c"))
 		lines := strings.Split(string(text), "\n")
 		shown := 0
 		for _, frame := range r.Threads[0].Frames {
@@ -318,7 +320,7 @@ func TestWrongServers(t *testing.T) {
 // TestSourceInDebugInformation: clang puts it, or its sum, into the line table.
 func TestSourceInDebugInformation(t *testing.T) {
 	oracle.Tools(t, "clang-22")
-	text, err := os.ReadFile("testdata/subjects/faraway.c")
+	text, err := os.ReadFile(subject.Source(t, "faraway.c"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +344,7 @@ func TestSourceInDebugInformation(t *testing.T) {
 			source := put(t, dir, "faraway.c", text)
 			exe := filepath.Join(dir, "faraway")
 			oracle.Run(t, "clang-22", append([]string{"-O1", "-fno-inline", "-o", exe, source}, c.flags...)...)
-			core := crashCore(t, exe)
+			core := subject.Core(t, exe)
 			os.Remove(source)
 			if c.replace != "" {
 				put(t, dir, "faraway.c", []byte(c.replace))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -213,7 +214,7 @@ func TestEntriesEqualLLVMDwarfdump(t *testing.T) {
 			files = append(files, file{f.path(t), cpu})
 		}
 	}
-	for _, path := range codeObjects(t) {
+	for _, path := range subject.CodeObjects(t) {
 		files = append(files, file{path, &rowText{names: amdgpu.Description().Names(wavesOf(t, path)), expr: wave64.expr}})
 	}
 	files = append(files, file{assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"), wave64})

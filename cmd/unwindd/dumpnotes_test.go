@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // dumpedNotes is what `dump notes --format json` prints.
@@ -66,7 +67,7 @@ func TestNotesAsLLVMListsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := append(codeObjects(t), "../../examples/crash/server", "../../examples/crash/server.core", self)
+	files := append(subject.CodeObjects(t), "../../examples/crash/server", "../../examples/crash/server.core", self)
 	for _, pattern := range []string{"/lib/*-linux-gnu/libc.so.6", "/lib/*-linux-gnu/libstdc++.so.6", "/usr/bin/gdb"} {
 		list, _ := filepath.Glob(pattern)
 		files = append(files, list...)
@@ -118,7 +119,7 @@ var llvmHeader = regexp.MustCompile(`(?s)ABI Version: +(\d+)\n.*Flags: +0x[0-9a-
 // YAML.
 func TestMetadataFieldByField(t *testing.T) {
 	tool := llvm(t, "readelf")
-	for _, path := range codeObjects(t) {
+	for _, path := range subject.CodeObjects(t) {
 		out := oracle.Run(t, tool, "--file-header", "--notes", path)
 		_, text, _ := strings.Cut(out, "---\n")
 		text, _, ok := strings.Cut(text, "\n...")

@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -47,6 +48,22 @@ func long(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: run without -short")
 	}
+}
+
+// wavesOf is the wave size of the processor that a code object is for, by the
+// flags of its header.
+func wavesOf(t *testing.T, path string) uint32 {
+	t.Helper()
+	o, err := object.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	p, ok := amdgpu.Description().ObjectProcessor(o.Flags())
+	if !ok {
+		t.Fatalf("%s: the flags %#x tell no processor", path, o.Flags())
+	}
+	return p.Lanes[0]
 }
 
 // A listedFDE is an FDE with its rows, as text that can be compared. A row is
@@ -418,7 +435,7 @@ var rowFiles = []struct {
 	{"libc", func(t *testing.T) string { return library(t, "libc.so.6") }, 2000, false},
 	{"ld", func(t *testing.T) string { return library(t, "ld-linux-x86-64.so.2") }, 100, false},
 	{"libstdc++", func(t *testing.T) string { return library(t, "libstdc++.so.6") }, 4000, false},
-	{"go", func(t *testing.T) string { return build(t, "gosubject") }, 1000, false},
+	{"go", func(t *testing.T) string { return subject.Build(t, "gosubject") }, 1000, false},
 	{"libstd of rust", func(t *testing.T) string { return rustLibrary(t, "libstd-*.so") }, 2000, false},
 	{"avx and dropped code", droppedCode, 3, false},
 	{"static", func(t *testing.T) string { return compileFrames(t, "-O0", "-static") }, 500, false},
@@ -784,7 +801,7 @@ func notRelocated(addends map[uint64]uint64, want, got listedFDE) string {
 func TestRowsOfAcceleratorsEqualLLVMDwarfdump(t *testing.T) {
 	long(t)
 	llvm(t, "dwarfdump")
-	files := append(oracle.Beside(t, "corpus/visa/*/*.elf", "corpus/visa/zebin/*.zebin"), codeObjects(t)...)
+	files := append(oracle.Beside(t, "corpus/visa/*/*.elf", "corpus/visa/zebin/*.zebin"), subject.CodeObjects(t)...)
 	files = append(files, assemble(t, "vendor.s", "amdgcn-amd-amdhsa", "-mcpu=gfx90a"))
 	total, classes := [3]int{}, map[string]int{}
 	for _, path := range files {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // unitSource has what expressions of a unit refer to.
@@ -238,7 +239,7 @@ func physicalIndex(frames []report.Frame, function string) (n int) {
 func TestEvalInAUnitOfAFrame(t *testing.T) {
 	oracle.Tools(t, "gcc")
 	path := unitProgram(t, "program", "gcc", "-O2", "-fcf-protection=none", "-g", "-gdwarf-5")
-	core := crashCore(t, path)
+	core := subject.Core(t, path)
 	frames := crashed(t, stackJSON(t, core)).Frames
 	if !slices.ContainsFunc(frames, func(f report.Frame) bool { return f.Function == "left" && f.FoundBy == "call-site" }) {
 		t.Fatal("no frame of left, which was left by a tail call")

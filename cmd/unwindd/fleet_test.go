@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,16 +75,6 @@ func startWorker(t *testing.T, dir string, flags ...string) *fleetWorker {
 	return w
 }
 
-// queueOf is the URL of the queue that a worker has.
-func queueOf(t *testing.T, dir string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "unwindd/queue/address"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(b))
-}
-
 // inFleet runs a command of a folder's fleet.
 func inFleet(t *testing.T, dir, work string, args ...string) (out string, status int) {
 	t.Helper()
@@ -126,68 +115,28 @@ func fleetFiles(t *testing.T) string {
 	return work
 }
 
-// TestAFleetPrintsWhatTheCommandPrints has jobs done by one worker that has the queue, and by
-// another that is killed again and again.
+// TestAFleetPrintsWhatTheCommandPrints has jobs done by a worker that has the queue, and has
+// none of this machine's files. It leaves nothing when it ends.
 func TestAFleetPrintsWhatTheCommandPrints(t *testing.T) {
 	oracle.All(t)
 	t.Parallel()
 	dir, work := fleetDir(t), fleetFiles(t)
-	first := startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "1")
-	stop := make(chan struct{})
-	ended := make(chan struct{})
-	second := fleetDir(t)
-	go func() {
-		defer close(ended)
-		for {
-			c := exec.Command(first.command.Path, "worker", "--queue", queueOf(t, dir), "--workers", "2") //nolint:gosec // this executable
-			c.Env = fleetEnvironment(second)
-			if err := c.Start(); err != nil {
-				return
-			}
-			select {
-			case <-stop:
-			case <-time.After(1500 * time.Millisecond):
-			}
-			_ = c.Process.Kill()
-			_ = c.Wait()
-			select {
-			case <-stop:
-				return
-			default:
-			}
-		}
-	}()
-	t.Cleanup(func() { close(stop); <-ended })
-	tries := 6
-	if testing.Short() {
-		tries = 1
-	}
-	for _, c := range [][]string{
-		{"core", "--exe", "server"},
-		{"core", "--exe", "server", "--locals", "--crashed"},
-		{"mixed.snapshot", "--lanes"},
-		{"mixed.snapshot", "--format", "json"},
-		{"server.dmp", "--exe", "server", "--registers"},
-		{"core", "--signature"},
-		{"perf.data", "--format", "folded"},
-		{"perf.data"},
-		{"perf.data", "--format", "json"},
+	worker := startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "1")
+	root := t.TempDir()
+	for _, c := range []struct{ local, submit []string }{
+		{[]string{"stack", "core", "--exe", "server", "--locals", "--crashed"}, []string{"--priority", "high"}},
+		{[]string{"stack", "mixed.snapshot", "--format", "json"}, []string{"--priority", "low"}},
+		{[]string{"stack", "core", "--signature"}, nil},
+		{[]string{"profile", "perf.data"}, []string{"--parts", "3"}},
 	} {
-		local := "stack"
-		if c[0] == "perf.data" {
-			local = "profile"
-		}
-		root := t.TempDir() // a worker has no files of this machine
-		want, wantStatus := inFleet(t, dir, work, append([]string{local, "--sysroot", root}, c...)...)
-		for i := range tries {
-			args := []string{"submit", "--wait", "--again", "--sysroot", root, "--priority", []string{"high", "low"}[i%2], "--parts", fmt.Sprint(1 + i%4)}
-			got, status := inFleet(t, dir, work, append(args, c...)...)
-			if withoutPlaces(got) != withoutPlaces(want) || status != wantStatus {
-				t.Fatalf("%v: status %d, expected %d\n%s\nexpected\n%s", c, status, wantStatus, got, want)
-			}
+		want, wantStatus := inFleet(t, dir, work, append(c.local, "--sysroot", root)...)
+		args := append([]string{"submit", "--wait", "--again", "--sysroot", root}, c.submit...)
+		got, status := inFleet(t, dir, work, append(args, c.local[1:]...)...)
+		if withoutPlaces(got) != withoutPlaces(want) || status != wantStatus || want == "" {
+			t.Errorf("%v: status %d, expected %d\n%s\nexpected\n%s", c, status, wantStatus, got, want)
 		}
 	}
-	if status := first.end(t); status != 0 {
+	if status := worker.end(t); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
 	for _, left := range []string{"unwindd/s-*", "unwindd/spool/*"} {
@@ -211,7 +160,7 @@ func (w *fleetWorker) end(t *testing.T) int {
 	select {
 	case err := <-w.ended:
 		w.ended <- err
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
 	return w.command.ProcessState.ExitCode()
@@ -321,13 +270,11 @@ func TestARecordingIsProfiledElsewhere(t *testing.T) {
 	dir := fleetDir(t)
 	nothing := t.TempDir()
 	startWorker(t, dir, "--queue-listen", "localhost:0", "--workers", "2", "--sysroot", nothing)
-	for _, parts := range []string{"1", "3"} {
-		for _, format := range []string{"text", "json"} {
-			want, _ := inFleet(t, dir, filepath.Dir(recording), "profile", filepath.Base(recording), "--format", format)
-			got, _ := inFleet(t, dir, filepath.Dir(recording), "submit", "--wait", "--again", filepath.Base(recording), "--format", format, "--parts", parts)
-			if diff := cmp.Diff(withoutPlaces(want), withoutPlaces(got)); diff != "" || len(want) < 1000 {
-				t.Errorf("%s in %s parts, -expected +got:\n%.3000s", format, parts, diff)
-			}
+	for format, parts := range map[string]string{"text": "1", "json": "3"} {
+		want, _ := inFleet(t, dir, filepath.Dir(recording), "profile", filepath.Base(recording), "--format", format)
+		got, _ := inFleet(t, dir, filepath.Dir(recording), "submit", "--wait", "--again", filepath.Base(recording), "--format", format, "--parts", parts)
+		if diff := cmp.Diff(withoutPlaces(want), withoutPlaces(got)); diff != "" || len(want) < 1000 {
+			t.Errorf("%s in %s parts, -expected +got:\n%.3000s", format, parts, diff)
 		}
 	}
 }

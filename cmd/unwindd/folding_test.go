@@ -5,6 +5,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // TestCrashedThreadsAndInnermostFramesAlone prints less of a core, and of a snapshot in which no thread
@@ -52,7 +54,7 @@ func TestCrashedThreadsAndInnermostFramesAlone(t *testing.T) {
 // TestRecursionsOfEachKind are folded in the text, and JSON has every frame of them, as it
 // says where they are.
 func TestRecursionsOfEachKind(t *testing.T) {
-	core := recursionsCore(t)
+	core := subject.Core(t, subject.Build(t, "recursions"))
 	out, _, _ := unwindd(t, "stack", core)
 	mustSay(t, out, "the 2 frames of the cycle odd < even repeat ", "cycle between < twice repeat ", "of the cycle outer < (inner repeated) repeat ")
 	th := stackJSON(t, core).Threads[0]

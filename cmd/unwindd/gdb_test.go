@@ -14,24 +14,8 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/subject"
 )
-
-// gdbPCs asks gdb for the PCs of every thread of a core, by thread.
-func gdbPCs(t *testing.T, exe, core string) map[string][]string {
-	t.Helper()
-	script := filepath.Join("testdata", "subjects", "gdb_pcs.py")
-	out := oracle.Run(t, "gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-ex", "source "+script, exe, core)
-	pcs := map[string][]string{}
-	for _, line := range strings.Split(out, "\n") {
-		if f := strings.Fields(line); len(f) > 2 && f[0] == "PCS" {
-			pcs[f[1]] = f[2:]
-		}
-	}
-	if len(pcs) == 0 {
-		t.Fatalf("gdb printed no stacks:\n%s", out)
-	}
-	return pcs
-}
 
 // physicalPCs are the PCs of the frames that are not inlined calls.
 func physicalPCs(th *report.Thread) []string {
@@ -96,15 +80,15 @@ func TestStackEqualsGDB(t *testing.T) {
 			if c.mode == "cxx" || c.mode == "wait" && c.subject != "gosubject" {
 				proof.Only(t)
 			}
-			exe := build(t, c.subject)
+			exe := subject.Build(t, c.subject)
 			args := strings.Fields(c.mode + " " + c.threads)
 			var core string
 			if c.live {
-				core = liveCore(t, exe, args...)
+				core = subject.LiveCore(t, exe, args...)
 			} else {
-				core = crashCore(t, exe, args...)
+				core = subject.Core(t, exe, args...)
 			}
-			want := gdbPCs(t, exe, core)
+			want := subject.GDBPCs(t, exe, core)
 			got := stackJSON(t, core)
 			if len(got.Threads) != len(want) {
 				t.Errorf("%d threads, gdb has %d", len(got.Threads), len(want))
@@ -160,12 +144,12 @@ func goStack(th *report.Thread, gdb, pcs []string) (fromGDB, own []string) {
 // that its frames come from FrameRules, and compares with gdb, which keeps it.
 func TestFramesWithoutCFI(t *testing.T) {
 	oracle.Tools(t, "objcopy")
-	exe := build(t, "nocfi")
+	exe := subject.Build(t, "nocfi")
 	bare := filepath.Join(t.TempDir(), "nocfi")
 	oracle.Run(t, "objcopy", "--remove-section=.debug_*", "--remove-section=.eh_frame",
 		"--remove-section=.eh_frame_hdr", exe, bare)
-	core := crashCore(t, exe, "crash")
-	want := gdbPCs(t, exe, core)
+	core := subject.Core(t, exe, "crash")
+	want := subject.GDBPCs(t, exe, core)
 	got := stackJSON(t, core, "--exe", bare)
 	rules := 0
 	for i := range got.Threads {

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,31 +16,13 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // goToolchains are versions of Go whose runtimes keep goroutines in different ways:
 // without and with atomic types, without and with the goroutine's parent, the frame
 // pointer of a system call, DWARF 4 and 5. The last one is the test's own.
 var goToolchains = []string{"go1.19.13", "go1.21.13", "go1.23.4", "local"}
-
-// buildGoroutines compiles a subject, goroutines or cgoroutines, with a version of Go.
-func buildGoroutines(t *testing.T, subject, toolchain string, flags ...string) string {
-	t.Helper()
-	oracle.Tools(t, "go", "gcc")
-	find := exec.Command("go", "version")
-	find.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain)
-	if out, err := find.CombinedOutput(); err != nil {
-		oracle.Missing(t, "%s cannot be had: %v\n%s", toolchain, err, out)
-	}
-	source, err := filepath.Abs(filepath.Join("testdata", "subjects", subject))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := append([]string{"go", "build", "-o", subject}, flags...)
-	command = append(command, filepath.Join(source, "main.go"))
-	dir := oracle.Build{Sources: []string{source}, Env: []string{"GOTOOLCHAIN=" + toolchain}, Commands: [][]string{command}}.Make(t)
-	return filepath.Join(dir, subject)
-}
 
 // A printedGoroutine is a goroutine as a traceback of Go's runtime or Delve prints it.
 type printedGoroutine struct {
@@ -134,7 +115,7 @@ func TestGoroutinesEqualTheCrashsTraceback(t *testing.T) {
 	} {
 		for _, toolchain := range goToolchains {
 			t.Run(c.subject+"-"+c.args[0]+"-"+toolchain, func(t *testing.T) {
-				core, said := crash(t, buildGoroutines(t, c.subject, toolchain), c.args...)
+				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain), c.args...)
 				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
 		}
@@ -156,7 +137,7 @@ func TestGoroutinesOfStrippedProgramsEqualTheCrashsTraceback(t *testing.T) {
 				continue // nothing tells that the first instruction of its systemstack_switch is returned to
 			}
 			t.Run(c.subject+"-"+toolchain, func(t *testing.T) {
-				core, said := crash(t, buildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
+				core, said := subject.Crash(t, subject.BuildGoroutines(t, c.subject, toolchain, "-ldflags=-s -w"), c.args...)
 				compareTraceback(t, stackJSON(t, "--goroutines", core), readTraceback(t, said), c.least, toolchain == "go1.19.13")
 			})
 		}
@@ -285,9 +266,9 @@ func readDelve(t *testing.T, delve, exe, core string) map[uint64]*printedGorouti
 // frames, with Delve's.
 func TestGoroutinesEqualDelves(t *testing.T) {
 	long(t)
-	exe := buildGoroutines(t, "goroutines", "local")
+	exe := subject.BuildGoroutines(t, "goroutines", "local")
 	delve := oracle.Delve(t)
-	core := crashCore(t, exe, "abort", "3000")
+	core := subject.Core(t, exe, "abort", "3000")
 	compareDelve(t, stackJSON(t, "--goroutines", core), readDelve(t, delve, exe, core), 3_030)
 }
 
@@ -379,7 +360,7 @@ func pcsOfCallers(list []printedFrame) []printedFrame {
 
 // TestOneGoroutineByItsID has a goroutine and the thread that executes one by their IDs.
 func TestOneGoroutineByItsID(t *testing.T) {
-	core := crashCore(t, buildGoroutines(t, "goroutines", "local"), "abort", "10")
+	core := subject.Core(t, subject.BuildGoroutines(t, "goroutines", "local"), "abort", "10")
 	for _, th := range stackJSON(t, "--goroutines", core).Threads {
 		if th.Goroutine == nil && th.Executes == "" {
 			continue
@@ -398,16 +379,13 @@ func TestOneGoroutineByItsID(t *testing.T) {
 // brings a runtime of Go with goroutines that count from 1.
 func TestGoroutinesOfSeveralRuntimes(t *testing.T) {
 	oracle.Tools(t, "go", "gcc")
-	sources, err := filepath.Abs(filepath.Join("testdata", "subjects", "goshared"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sources := subject.Source(t, "goshared")
 	dir := oracle.Build{Sources: []string{sources}, Commands: [][]string{
 		{"go", "build", "-buildmode=c-shared", "-o", "libone.so", filepath.Join(sources, "lib.go")},
 		{"go", "build", "-buildmode=c-shared", "-o", "libtwo.so", filepath.Join(sources, "lib.go")},
 		{"gcc", "-g", filepath.Join(sources, "main.c"), "-ldl", "-o", "goshared"},
 	}}.Make(t)
-	core := crashCore(t, filepath.Join(dir, "goshared"), filepath.Join(dir, "libone.so"), filepath.Join(dir, "libtwo.so"))
+	core := subject.Core(t, filepath.Join(dir, "goshared"), filepath.Join(dir, "libone.so"), filepath.Join(dir, "libtwo.so"))
 	waiting, ids := map[string]int{}, map[string]bool{}
 	for _, th := range stackJSON(t, "--goroutines", core).Threads {
 		if ids[th.ID] {

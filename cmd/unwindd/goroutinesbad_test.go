@@ -25,6 +25,7 @@ import (
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/snapshot"
+	"github.com/unwindd/unwindd/internal/subject"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -147,13 +148,13 @@ func (m *goMemory) goroutine(t *testing.T, id uint64) uint64 {
 // openGoroutines opens a core and returns how to open it with patches.
 func openGoroutines(t *testing.T) (m *goMemory, with func(*patched) *engine.Target) {
 	t.Helper()
-	exe := buildGoroutines(t, "goroutines", "local")
+	exe := subject.BuildGoroutines(t, "goroutines", "local")
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	core, err := e.Open(crashCore(t, exe, "abort", "10"))
+	core, err := e.Open(subject.Core(t, exe, "abort", "10"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +331,7 @@ func TestOnlyGoroutinesThatWaitAreInACall(t *testing.T) {
 	if f := top(&patched{}); f.Exact || f.Symbols[0].Function != "runtime.gopark" {
 		t.Errorf("a goroutine that waits is at %+v, which is exact: %v", f.Symbols, f.Exact)
 	}
-	f, err := elf.Open(buildGoroutines(t, "goroutines", "local"))
+	f, err := elf.Open(subject.BuildGoroutines(t, "goroutines", "local"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +367,7 @@ func TestProgramsWithoutGoroutines(t *testing.T) {
 	for _, c := range []struct{ subject, mode, problem string }{
 		{"nested", "", "no goroutines: no code object that was found is of Go"},
 	} {
-		core := crashCore(t, build(t, c.subject), c.mode)
+		core := subject.Core(t, subject.Build(t, c.subject), c.mode)
 		r := stackJSON(t, "--goroutines", core)
 		if problems := strings.Join(r.Target.Problems, "\n"); !strings.Contains(problems, c.problem) {
 			t.Errorf("%s: problems %q, expected %q", c.subject, problems, c.problem)
@@ -379,7 +380,7 @@ func TestProgramsWithoutGoroutines(t *testing.T) {
 
 // TestGoroutinesOfASnapshot makes a snapshot that has all memory of a core.
 func TestGoroutinesOfASnapshot(t *testing.T) {
-	core := crashCore(t, buildGoroutines(t, "goroutines", "local"), "abort", "10")
+	core := subject.Core(t, subject.BuildGoroutines(t, "goroutines", "local"), "abort", "10")
 	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // A goFrame is where a frame of Go's runtime is, and ends.
@@ -40,7 +41,7 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 		{"gosubject", "panic"}, {"gostripped", "panic"}, {"gosubject", "fatal"}, {"gostripped", "fatal"}, {"cgosubject", ""}, {"cgostripped", ""},
 	} {
 		t.Run(c.subject+"-"+c.mode, func(t *testing.T) {
-			core, said := crash(t, build(t, c.subject), c.mode)
+			core, said := subject.Crash(t, subject.Build(t, c.subject), c.mode)
 			_, traceback, _ := strings.Cut(said, "\ngoroutine ")
 			traceback, _, _ = strings.Cut(traceback, "\n\n")
 			var want []goFrame
@@ -77,16 +78,16 @@ func TestStackEqualsGosTraceback(t *testing.T) {
 // theirs away, and their stacks begin in runtime.mcall.
 func TestStackGoesOnWhereMcallWasCalled(t *testing.T) {
 	oracle.Tools(t, "gdb")
-	for _, subject := range []string{"gosubject", "gostripped"} {
-		t.Run(subject, func(t *testing.T) {
-			parks := symbolAddress(t, build(t, "gosubject"), "runtime.park_m")
-			if subject == "gostripped" {
-				parks = goFunction(t, build(t, subject), "runtime.park_m")
+	for _, name := range []string{"gosubject", "gostripped"} {
+		t.Run(name, func(t *testing.T) {
+			parks := symbolAddress(t, subject.Build(t, "gosubject"), "runtime.park_m")
+			if name == "gostripped" {
+				parks = goFunction(t, subject.Build(t, name), "runtime.park_m")
 			}
 			// On a busy machine no thread may look for a goroutine when one is parked.
 			parking, idle := 0, 0
 			for try := 0; try < 10 && (parking == 0 || idle == 0); try++ {
-				more, others := mcallStacks(t, coreOfParking(t, build(t, subject), parks))
+				more, others := mcallStacks(t, coreOfParking(t, subject.Build(t, name), parks))
 				parking, idle = parking+more, idle+others
 			}
 			if parking == 0 || idle == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // crashed is the thread that crashed.
@@ -72,8 +73,8 @@ func copied(t *testing.T, file, as string) string {
 func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 	const end = "if frame "
 	t.Run("a library that was removed", func(t *testing.T) {
-		exe := build(t, "plugged")
-		core := crashCore(t, exe, copied(t, build(t, "plug"), "plug.so"))
+		exe := subject.Build(t, "plugged")
+		core := subject.Core(t, exe, copied(t, subject.Build(t, "plug"), "plug.so"))
 		th := crashed(t, stackJSON(t, core))
 		want := []string{"broken", "??", "run guess", "main rests"}
 		if got := marked(th, "broken"); !slices.Equal(got[:min(len(want), len(got))], want) {
@@ -90,8 +91,8 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 		}
 	})
 	t.Run("an executable that was removed", func(t *testing.T) {
-		exe := copied(t, build(t, "nested"), "nested")
-		core := crashCore(t, exe)
+		exe := copied(t, subject.Build(t, "nested"), "nested")
+		core := subject.Core(t, exe)
 		whole := physicalPCs(crashed(t, stackJSON(t, core)))
 		if err := os.Remove(exe); err != nil {
 			t.Fatal(err)
@@ -120,13 +121,13 @@ func TestGuessesSurviveWhatCallsLeadTo(t *testing.T) {
 
 // A part of a function is read with the function, whose jump into it has made its frame.
 func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
-	th := crashed(t, stackJSON(t, crashCore(t, build(t, "cold"))))
+	th := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "cold"))))
 	want := []string{"fatal", "parse.cold", "request", "main", "__libc_start_call_main"}
 	if got := marked(th, "fatal"); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Fatalf("%q, expected %q", got, want)
 	}
 	// Without symbols the same frames are found, as guesses.
-	stripped := crashed(t, stackJSON(t, crashCore(t, build(t, "coldstrip"))))
+	stripped := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "coldstrip"))))
 	if whole, got := physicalPCs(th), physicalPCs(stripped); len(got) != len(whole) || !slices.Equal(got[:4], whole[:4]) {
 		t.Errorf("without symbols %q, expected %q", got, whole)
 	}
@@ -135,8 +136,8 @@ func TestPartsOfFunctionsAreReadWithThem(t *testing.T) {
 // A scan takes the nearest return address that something speaks for, also where the caller's
 // caller is in code that nobody has.
 func TestScansTakeTheNearestCaller(t *testing.T) {
-	exe := copied(t, build(t, "reenters"), "reenters")
-	core := crashCore(t, exe, build(t, "reentered"))
+	exe := copied(t, subject.Build(t, "reenters"), "reenters")
+	core := subject.Core(t, exe, subject.Build(t, "reentered"))
 	whole := physicalPCs(crashed(t, stackJSON(t, core)))
 	if err := os.Remove(exe); err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestScansTakeTheNearestCaller(t *testing.T) {
 
 // Frames that are entered by jumps are believed as a chain of frame records.
 func TestChainsOfFrameRecords(t *testing.T) {
-	th := crashed(t, stackJSON(t, crashCore(t, build(t, "records"))))
+	th := crashed(t, stackJSON(t, subject.Core(t, subject.Build(t, "records"))))
 	got := marked(th, "last")
 	// The code after the innermost call leads nowhere; 49 frames pushed where they go on.
 	want := append([]string{"last", "??"}, slices.Repeat([]string{"?? guess"}, 49)...)
@@ -172,7 +173,7 @@ func TestReturnAddressesThatWereWrittenOver(t *testing.T) {
 		{"smashbare", []string{"other"}, []string{"victim", "??"}, "no-module"},
 	} {
 		t.Run(fmt.Sprint(c.subject, c.args), func(t *testing.T) {
-			core := crashCore(t, build(t, c.subject), c.args...)
+			core := subject.Core(t, subject.Build(t, c.subject), c.args...)
 			th := crashed(t, stackJSON(t, core))
 			if got := marked(th, "victim"); !slices.Equal(got[:min(len(c.want), len(got))], c.want) || th.Stopped.Reason != c.reason {
 				t.Errorf("%q, stopped %+v: expected %q and %s", got, th.Stopped, c.want, c.reason)
@@ -198,12 +199,12 @@ func TestWhereStacksBegin(t *testing.T) {
 	} {
 		for _, strip := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stripped %v", c.subject, strip), func(t *testing.T) {
-				exe := build(t, c.subject)
+				exe := subject.Build(t, c.subject)
 				if strip {
 					exe = copied(t, exe, c.subject)
 					oracle.Run(t, "strip", exe)
 				}
-				r := stackJSON(t, crashCore(t, exe))
+				r := stackJSON(t, subject.Core(t, exe))
 				if len(r.Threads) != len(c.last) {
 					t.Fatalf("%d threads, expected %d", len(r.Threads), len(c.last))
 				}
@@ -231,13 +232,13 @@ var javaFrame = regexp.MustCompile(`^([JjvVC]) +(?:\[[^\]]*\+0x[0-9a-f]+\]|.*? @
 func TestJavaFramesEqualTheMachinesOwnTrace(t *testing.T) {
 	oracle.Tools(t, "java", "javac")
 	dir := t.TempDir()
-	oracle.Run(t, "javac", "-nowarn", "-d", dir, "testdata/subjects/Frames.java")
+	oracle.Run(t, "javac", "-nowarn", "-d", dir, subject.Source(t, "Frames.java"))
 	for _, c := range []struct{ mode, rounds string }{
 		{"-Xint", "20"}, {"-XX:TieredStopAtLevel=1", "20000"}, {"-XX:-TieredCompilation", "40000"}, {"-Xmixed", "100000"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "trace")
-			core := crashCore(t, oracle.Tool(t, "java"), c.mode, "-Xmx64m", "-Xshare:auto", "-XX:ErrorFile="+log, "-cp", dir, "Frames", c.rounds)
+			core := subject.Core(t, oracle.Tool(t, "java"), c.mode, "-Xmx64m", "-Xshare:auto", "-XX:ErrorFile="+log, "-cp", dir, "Frames", c.rounds)
 			frames, compiled := javaTrace(t, log)
 			th := crashed(t, stackJSON(t, core))
 			// The trace is of the first signal. Its handler, which writes the trace, may

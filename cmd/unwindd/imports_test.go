@@ -80,6 +80,8 @@ var floors = []string{
 	"internal/valuecheck", // likewise
 	"internal/otlpcheck",  // likewise
 	"internal/damage",     // likewise
+	"internal/subject",    // likewise
+	"internal/schema",     // likewise
 	"internal/oracle",     // likewise
 	"internal/proof",      // likewise
 	"internal/dw",
@@ -109,6 +111,8 @@ var only = map[string][]string{
 	"internal/gcn":          {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
 	"internal/oracle":       {},
 	"internal/recorded":     {"internal/oracle", "internal/proof"},
+	"internal/subject":      {"internal/oracle"},
+	"internal/schema":       {"internal/oracle"},
 	"internal/proof":        {},
 	"internal/valuecheck":   {},
 	"internal/otlpcheck":    {},

@@ -4,14 +4,13 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/schema"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 const (
@@ -83,15 +82,7 @@ func TestGlobalsThatNothingHasAreAMistake(t *testing.T) {
 // TestStackIsAsItsSchemaHasIt reads the JSON by docs/stack.schema.json, which has every
 // member that is written.
 func TestStackIsAsItsSchemaHasIt(t *testing.T) {
-	b, err := os.ReadFile("../../docs/stack.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := map[string]any{}
-	if err := json.Unmarshal(b, &schema); err != nil {
-		t.Fatal(err)
-	}
-	closeSchema(schema)
+	stacks := schema.Docs(t, "stack.schema.json")
 	for _, args := range [][]string{
 		{serverCore}, {serverCore, "--locals", "--registers", "--globals", "lock", "--source", "3"}, {serverCore, "--locals", "--depth", "1"},
 		{mixedCapture, "--locals"}, {"../../examples/gen/gen.snapshot", "--locals", "--registers"},
@@ -105,7 +96,7 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range checkSchema(schema, "stack", report, schema) {
+		for _, wrong := range stacks.Check("stack", report) {
 			t.Errorf("%v: %s", args, wrong)
 		}
 	}
@@ -114,12 +105,7 @@ func TestStackIsAsItsSchemaHasIt(t *testing.T) {
 // TestArraysOfFortran prints arrays that only their descriptors describe, and those that
 // lie column by column.
 func TestArraysOfFortran(t *testing.T) {
-	source, err := filepath.Abs("testdata/subjects/arrays.f90")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{{"gfortran", "-g", source, "-o", "arrays"}}}.Make(t)
-	out, stderr, status := unwindd(t, "stack", crashCore(t, filepath.Join(dir, "arrays")), "--locals", "--globals", "table")
+	out, stderr, status := unwindd(t, "stack", subject.Core(t, subject.Build(t, "arrays")), "--locals", "--globals", "table")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}

@@ -3,10 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/engine/report"
 )
 
 // cacheDir is the cache directory of the commands under test.
@@ -38,9 +43,46 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	cacheDir = cache
-	os.Setenv("MALLOC_ARENA_MAX", "1") // keeps cores small
-	os.Unsetenv("DEBUGINFOD_URLS")     // no test asks a server that it did not start
+	os.Unsetenv("DEBUGINFOD_URLS") // no test asks a server that it did not start
 	status := m.Run()
 	os.RemoveAll(cache)
 	os.Exit(status)
+}
+
+// unwindd runs the command as a process of its own and returns what it wrote.
+func unwindd(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	cmd := command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	status = cmd.ProcessState.ExitCode()
+	if (status == exitDone || status == exitUnwalked) && isStackJSON(args) {
+		validateStack(t, args, written(t, args, &out))
+	}
+	return out.String(), errs.String(), status
+}
+
+// stackJSON runs `unwindd stack --format json`.
+func stackJSON(t *testing.T, args ...string) *report.Report {
+	t.Helper()
+	return stackJSONWith(t, exitDone, args...)
+}
+
+// stackJSONWith expects an exit status.
+func stackJSONWith(t *testing.T, want int, args ...string) *report.Report {
+	t.Helper()
+	stdout, stderr, status := unwindd(t, append([]string{"stack", "--format", "json"}, args...)...)
+	if status != want {
+		t.Fatalf("unwindd stack %v: status %d, expected %d\n%s", args, status, want, stderr)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("unwindd stack %v: %v\n%s", args, err, stdout)
+	}
+	return &r
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/internal/recorded"
+	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // annotationsJSON is what the tests read of the JSON of --annotate.
@@ -297,7 +298,7 @@ func samplesByOffset(t *testing.T) map[string]uint64 {
 
 // TestAnnotationsAreAsTheirSchemaHasThem reads the JSON by docs/annotations.schema.json.
 func TestAnnotationsAreAsTheirSchemaHasThem(t *testing.T) {
-	schema := closedSchema(t, "annotations.schema.json")
+	annotations := schema.Docs(t, "annotations.schema.json")
 	for _, args := range [][]string{
 		{wordsRecording, "--annotate", "insert", "--annotate", "swap", "--event", "cpu-clock", "--event", "page-faults"},
 		{gpuRecording, "--gpu", gpuSamples, "--annotate", "grade"}, {gpuRecording, "--gpu", gpuSamples, "--annotate", "main"},
@@ -307,7 +308,7 @@ func TestAnnotationsAreAsTheirSchemaHasThem(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &out); err != nil {
 			t.Fatal(err)
 		}
-		for _, wrong := range checkSchema(schema, "annotations", out, schema) {
+		for _, wrong := range annotations.Check("annotations", out) {
 			t.Error(wrong)
 		}
 	}

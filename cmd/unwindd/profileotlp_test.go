@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	profiles "go.opentelemetry.io/proto/otlp/profiles/v1development"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -83,8 +81,6 @@ func TestProfilesAreSentToACollector(t *testing.T) {
 }
 
 func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
-	oracle.All(t)
-	t.Parallel()
 	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 2)
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), "too\nold")
 	for name, c := range map[string]struct {
@@ -109,18 +105,6 @@ func TestCollectorsThatDoNotTakeProfiles(t *testing.T) {
 			}
 		})
 	}
-	t.Run("closed", func(t *testing.T) {
-		long(t)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		status, messages := export(t, "grpc://me:secret@"+l.Addr().String())
-		if want := "unwindd: collector grpc://" + l.Addr().String() + ": 5 attempts, at last: Unavailable: "; status != exitInput || !strings.Contains(messages, want) || strings.Contains(messages, "secret") {
-			t.Errorf("exit status %d, expected %d and %q:\n%s", status, exitInput, want, messages)
-		}
-	})
 }
 
 func TestFlagsOfCollectorsAreChecked(t *testing.T) {
@@ -145,29 +129,5 @@ func TestOTLPIsNotWrittenToATerminal(t *testing.T) {
 	out := oracle.Run(t, "script", "-qec", self+" profile --in-process --format otlp "+wordsRecording+"; echo status $?", os.DevNull)
 	if !strings.Contains(out, "--format otlp is no text") || !strings.Contains(out, "status 2") {
 		t.Errorf("it prints %q", out)
-	}
-}
-
-// A recording with a clock that is named says when it was made; one without does not.
-func TestOTLPHasTheTimeOfTheDay(t *testing.T) {
-	for _, c := range []struct {
-		clock []string
-		known bool
-	}{{[]string{"-k", "CLOCK_MONOTONIC"}, true}, {nil, false}} {
-		path := filepath.Join(t.TempDir(), "perf.data")
-		before := time.Now().UnixNano()
-		args := append([]string{"record", "-q", "-e", "page-faults:u", "-c", "1", "--call-graph", "dwarf,1024", "-o", path}, c.clock...)
-		oracle.Run(t, "perf", append(args, "--", "true")...)
-		after := time.Now().UnixNano()
-		text, _ := runProfile(t, "--format", "otlp", path)
-		d := &profiles.ProfilesData{}
-		if err := proto.Unmarshal([]byte(text), d); err != nil {
-			t.Fatal(err)
-		}
-		p := d.ResourceProfiles[0].ScopeProfiles[0].Profiles[0]
-		at, end := int64(p.TimeUnixNano), int64(p.TimeUnixNano+p.DurationNano)
-		if isWithin := at >= before && end <= after; isWithin != c.known || !c.known && at != 0 || end == at {
-			t.Errorf("with %v the profile is from %d to %d, recorded from %d to %d", c.clock, at, end, before, after)
-		}
 	}
 }

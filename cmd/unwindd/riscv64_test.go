@@ -19,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 const riscv64Root = "/usr/riscv64-linux-gnu"
@@ -30,7 +31,7 @@ var riscv64 = emulated{"riscv64", "rv64", riscv64Root}
 func TestStacksOfRISCVAreGDBs(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "riscv64-linux-gnu-gcc", "riscv64-linux-gnu-g++", "qemu-riscv64", "gdb-multiarch")
-	plugins := installVendor(t, "arch-riscv64")
+	plugins := subject.InstallVendor(t, "arch-riscv64")
 	for _, c := range []struct {
 		name, compiler, source string
 		flags                  []string
@@ -44,7 +45,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			exe := filepath.Join(t.TempDir(), "subject")
-			oracle.Run(t, "riscv64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", c.source))...)
+			oracle.Run(t, "riscv64-linux-gnu-"+c.compiler, append(c.flags, "-o", exe, subject.Source(t, c.source))...)
 			path, want := riscv64.qemuSnapshot(t, nil, nil, exe)
 			got := stackJSON(t, path, "--plugin-dir", plugins)
 			if len(got.Threads) != c.threads || len(want) != c.threads || len(got.Target.Problems) > 0 {
@@ -75,7 +76,7 @@ func TestStacksOfRISCVAreGDBs(t *testing.T) {
 func TestCallsThroughNullOfRISCV(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
-	plugins := installVendor(t, "arch-riscv64")
+	plugins := subject.InstallVendor(t, "arch-riscv64")
 	without := []string{"-O1", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"}
 	called := []string{"", "calls", "step", "step", "step", "main"}
 	handled := []string{"handler", "", "reads", "step", "step", "step", "main"}
@@ -94,7 +95,7 @@ func TestCallsThroughNullOfRISCV(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			exe, page := filepath.Join(dir, "subject"), filepath.Join(dir, "page")
-			oracle.Run(t, "riscv64-linux-gnu-gcc", append(c.flags, "-o", exe, filepath.Join("testdata", "subjects", "riscv64crash.c"))...)
+			oracle.Run(t, "riscv64-linux-gnu-gcc", append(c.flags, "-o", exe, subject.Source(t, "riscv64crash.c"))...)
 			var gdb []string
 			if c.what == "handler" {
 				gdb = append(gdb, "-ex", "continue", "-ex", "set $page=(long)$ra&-4096", "-ex", "dump binary memory "+page+" $page $page+4096")
@@ -204,10 +205,10 @@ func editSnapshot(t *testing.T, path, member string, content []byte, edit func(m
 func TestThreadLocalStorageOfRISCV(t *testing.T) {
 	long(t)
 	oracle.Tools(t, "clang-22", "ld.lld-22", "riscv64-linux-gnu-gcc", "qemu-riscv64", "gdb-multiarch")
-	plugins := installVendor(t, "arch-riscv64")
+	plugins := subject.InstallVendor(t, "arch-riscv64")
 	dir := t.TempDir()
 	exe, block := filepath.Join(dir, "subject"), filepath.Join(dir, "block")
-	oracle.Run(t, "clang-22", "--target=riscv64-linux-gnu", "-march=rv64gc", "-w", "-O1", "-g", "-fuse-ld=lld-22", "-o", exe, filepath.Join("testdata", "subjects", "riscv64crash.c"))
+	oracle.Run(t, "clang-22", "--target=riscv64-linux-gnu", "-march=rv64gc", "-w", "-O1", "-g", "-fuse-ld=lld-22", "-o", exe, subject.Source(t, "riscv64crash.c"))
 	path, _ := riscv64.qemuSnapshot(t, nil, []string{"-ex", "dump binary memory " + block + " $tp-64 $tp+64"}, exe, "data")
 	content, err := os.ReadFile(block)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,7 +85,7 @@ func (s *served) end(t *testing.T, sig syscall.Signal) int {
 	select {
 	case err := <-s.ended:
 		s.ended <- err
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
 	return s.command.ProcessState.ExitCode()
@@ -134,87 +133,6 @@ func TestServe(t *testing.T) {
 	for _, left := range []string{"unwindd.sock", "unwindd/w/*", "unwindd/spool/*"} {
 		if list, _ := filepath.Glob(filepath.Join(s.dir, left)); len(list) > 0 {
 			t.Errorf("it leaves %v", list)
-		}
-	}
-}
-
-// TestServeForgetsWhatHappenedToPlugins kills the plugin of a worker: what is walked by its
-// successor is not told of that.
-func TestServeForgetsWhatHappenedToPlugins(t *testing.T) {
-	s := serve(t, "--workers", "1")
-	want := s.post(t, "/v1/stack", mixed)
-	processes := descendants(s.command.Process.Pid)
-	if len(processes) != 3 {
-		t.Fatalf("%d processes, expected a worker and two plugins", len(processes))
-	}
-	for _, plugin := range processes[1:] {
-		if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.post(t, "/v1/stack", mixed) // which may tell it
-	if got := s.post(t, "/v1/stack", mixed); got != want {
-		t.Errorf("%s\nexpected\n%s", got, want)
-	}
-}
-
-// TestServeEvaluates has a server answer what the command prints, of expressions in states of
-// their own and in frames of a core, of those that fail, and of variables.
-func TestServeEvaluates(t *testing.T) {
-	s := serve(t, "--debug-dir", filepath.Dir(serverCore), "--sysroot", t.TempDir())
-	put, err := os.ReadFile(filepath.Join(filepath.Dir(serverCore), "server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://localhost/v1/objects/01092ed6fbfc989c60cdda4dd2cc30a56e23db6d", bytes.NewReader(put))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := s.client.Do(r)
-	if err != nil || answer.StatusCode != http.StatusCreated {
-		t.Fatal(answer, err)
-	}
-	answer.Body.Close()
-	for _, args := range []string{
-		"arch=x86_64 expr=lit5;lit3;minus",
-		"arch=x86_64 expr=bregx,rbp,-8;deref reg=RBP=1008 mem=global:0x1000=2a00000000000000 trace=true",
-		"arch=x86_64 expr=call_frame_cfa;lit16;minus cfa=none:7000 kind=value",
-		"arch=x86_64 expr=push_object_address;plus_uconst,8 object=addr,0x400 kind=location",
-		"arch=amdgpu wave=32 expr=DW_OP_regx,VGPR0;DW_OP_LLVM_offset_uconst,20 reg=v0=" + lanes32 + " read=32",
-		"arch=amdgpu processor=gfx90a expr=lit8;lit5;LLVM_form_aspace_address lane=3 mem=private_wave:0x20c=78563412 read=32",
-		"arch=x86_64 expr=plus stack=3 stack=0x4",
-		"arch=x86_64 expr=lit1;bra,1000;lit7",
-		"arch=x86_64 expr=lit1;lit0;div trace=true",
-		"arch=x86_64 expr=reg3 read=64",
-		"arch=x86_64 expr=DW_OP_fly",
-		"arch=x86_64 expr=breg7,8;deref frame=2 snapshot=" + serverCore,
-		"arch=x86_64 expr=call_frame_cfa frame=5 snapshot=" + serverCore,
-		"arch=x86_64 expr=lit1 frame=99 snapshot=" + serverCore,
-		"frame=7 var=batch[1]->headers->value snapshot=" + serverCore,
-		"frame=7 var=batch depth=5 elements=1 snapshot=" + serverCore,
-	} {
-		command, body, query := []string{"eval", "--format", "json"}, os.DevNull, url.Values{}
-		for _, arg := range strings.Fields(args) {
-			name, value, _ := strings.Cut(strings.ReplaceAll(arg, ",", " "), "=")
-			command = append(command, "--"+name+"="+value)
-			if name == "snapshot" {
-				body = value
-				continue
-			}
-			query.Add(name, value)
-		}
-		want, stderr, status := unwindd(t, command...)
-		if want == "" || status > exitInput {
-			t.Fatalf("%v: status %d: %s", command, status, stderr)
-		}
-		if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
-			t.Errorf("%s: %s\nexpected\n%s", args, got, want)
-		}
-		query.Set("format", "text")
-		if want, _, status := unwindd(t, append(command, "--format=text")...); status == exitDone {
-			if got := s.post(t, "/v1/eval?"+query.Encode(), body); got != want {
-				t.Errorf("%s: %s\nexpected\n%s", args, got, want)
-			}
 		}
 	}
 }

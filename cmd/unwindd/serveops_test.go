@@ -21,8 +21,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/unwindd/unwindd/internal/oracle"
 )
 
 // A daemon is a server that is operated: its log, its signals, what it leaves.
@@ -53,10 +51,13 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
+// patience bounds how long something may take on a machine that is busy.
+const patience = 5 * time.Minute
+
 // await waits until something holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it does not come", what)
 		}
@@ -180,7 +181,7 @@ func (d *daemon) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-d.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
 	return d.command.ProcessState.ExitCode()
@@ -376,71 +377,6 @@ func TestServeIsKilled(t *testing.T) {
 	}
 	if list := next.left(); len(list) > 0 {
 		t.Errorf("they leave %v", list)
-	}
-}
-
-// TestServeLogs has a line for each request, in which nothing foreign is more than text.
-func TestServeLogs(t *testing.T) {
-	d := startDaemon(t, shortDir(t), nil)
-	answer := d.walk(t, "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	id := answer.Header.Get("X-Request-Id")
-	d.request(t, http.MethodGet, "/x%0a%1b%5b31mred%00", nil)
-	d.request(t, http.MethodPost, "/v1/stack?bad%0aline=%1b", strings.NewReader("x"))
-	d.signal(t, syscall.SIGTERM)
-	d.wait(t)
-	var of []string
-	for line := range strings.Lines(d.log.String()) {
-		for _, c := range strings.TrimSuffix(line, "\n") {
-			if c < ' ' || c == 0x7f {
-				t.Errorf("a line has control characters: %q", line)
-			}
-		}
-		if !strings.HasPrefix(line, "20") || !strings.Contains(line, "unwindd: ") {
-			t.Errorf("%q is no line of a log", line)
-		}
-		if strings.Contains(line, "unwindd: stack:") && strings.Contains(line, id) {
-			of = append(of, line)
-		}
-	}
-	if len(of) != 1 {
-		t.Fatalf("%d lines of the request, expected one: %q", len(of), of)
-	}
-	for _, want := range []string{
-		"status=200", fmt.Sprintf("received=%d", len(core(t))), " sent=", " queued=0.", " took=", "trace=0af7651916cd43dd8448eb211c80319c",
-	} {
-		if !strings.Contains(of[0], want) {
-			t.Errorf("%q lacks %q", of[0], want)
-		}
-	}
-	if !strings.Contains(d.log.String(), "worker started: pid=") || strings.Count(d.log.String(), "request="+id) != 2 {
-		t.Errorf("the worker that the request started does not name it")
-	}
-}
-
-// TestServeMetricsAreThoseOfPrometheus has Prometheus' own tool judge them.
-func TestServeMetricsAreThoseOfPrometheus(t *testing.T) {
-	promtool := oracle.Tool(t, "promtool")
-	d := startDaemon(t, shortDir(t), nil, "--sysroot", "/", "--workers", "1")
-	d.walk(t)
-	d.walk(t)
-	_, text := d.request(t, http.MethodGet, "/metrics", nil)
-	check := exec.Command(promtool, "check", "metrics") //nolint:gosec,noctx // a tool
-	check.Stdin = strings.NewReader(text)
-	if said, err := check.CombinedOutput(); err != nil || len(said) > 0 {
-		t.Errorf("%v: %s", err, said)
-	}
-	for _, want := range []string{
-		`unwindd_requests_total{kind="stack",status="ok"} 2`, `unwindd_plugin_processes_total{event="started",plugin="x86_64"} 1`,
-		`unwindd_cache_lookups_total{cache="objects",result="miss"}`, `unwindd_workers_total{event="started"} 1`,
-		`unwindd_cache_lookups_total{cache="code_objects",result="miss"}`, `unwindd_cache_lookups_total{cache="code_objects",result="hit"}`,
-		`unwindd_queue_wait_seconds_count 2`, `unwindd_frames_total{found_by="context"}`, `unwindd_stops_total{reason=`,
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the metrics lack %s", want)
-		}
-	}
-	if t.Failed() {
-		t.Log(text)
 	}
 }
 

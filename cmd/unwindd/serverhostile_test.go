@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -91,10 +90,9 @@ func TestHostileServers(t *testing.T) {
 			return st.Send(reportEnd)
 		}, exitInput, "larger than max"},
 	} {
-		began := time.Now()
 		stdout, stderr, exit := askHostile(t, c.walk)
-		if exit != c.exit || !strings.Contains(stdout+stderr, c.words) || time.Since(began) > 30*time.Second {
-			t.Errorf("%s: status %d after %v: %.1000q, expected %d with %q", name, exit, time.Since(began), stderr+stdout, c.exit, c.words)
+		if exit != c.exit || !strings.Contains(stdout+stderr, c.words) {
+			t.Errorf("%s: status %d: %.1000q, expected %d with %q", name, exit, stderr+stdout, c.exit, c.words)
 		}
 		mustBePlain(t, name+": output", stdout)
 		mustBePlain(t, name+": errors", stderr)

@@ -196,7 +196,7 @@ func TestServeBySocketActivation(t *testing.T) {
 			if !strings.HasPrefix(got, prefix) {
 				t.Errorf("it says %q, expected %q", got, prefix)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatalf("it does not say %q", prefix)
 		}
 	}
@@ -281,7 +281,7 @@ for d in null zero full random urandom; do : >%[1]s/dev/$d; mount --bind /dev/$d
 mount -o remount,bind,ro %[1]s
 in="env -i %[3]s $(command -v chroot) %[4]s %[1]s /unwindd serve --config /etc/unwindd/config.toml"
 $in & server=$!
-i=0; until $in --check 2>/dev/null; do i=$((i+1)); [ $i -lt 100 ]; sleep 0.1; done
+i=0; until $in --check 2>/dev/null; do i=$((i+1)); [ $i -lt 3000 ]; sleep 0.1; done
 echo healthy; read line || true
 kill -TERM $server; wait $server; echo ended $?`, root, shared, strings.Join(env, " "), user)
 	d := &daemon{socket: filepath.Join(shared, "unwindd/unwindd.sock"), log: &lines{}, ended: make(chan struct{})}

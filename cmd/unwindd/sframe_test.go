@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // sframeVersion2 makes a section of version 2 out of the linker's, which is of
@@ -128,8 +129,8 @@ func takeRegisters(threads []report.Thread) (all []map[string]string) {
 // .eh_frame knows it, and nothing may be another.
 func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 	long(t)
-	exe := build(t, "sframe")
-	for name, core := range map[string]string{"crash": crashCore(t, exe, "crash"), "wait": liveCore(t, exe, "wait")} {
+	exe := subject.Build(t, "sframe")
+	for name, core := range map[string]string{"crash": subject.Core(t, exe, "crash"), "wait": subject.LiveCore(t, exe, "wait")} {
 		want := stackJSON(t, core, "--registers")
 		threads := withoutStart(want.Threads)
 		registers := takeRegisters(threads)
@@ -179,7 +180,7 @@ func TestStacksBySFrameEqualThoseByEHFrame(t *testing.T) {
 // TestDumpRowsListsSFrame holds the rows of .sframe against those that .eh_frame
 // has for the same addresses.
 func TestDumpRowsListsSFrame(t *testing.T) {
-	exe := build(t, "sframe")
+	exe := subject.Build(t, "sframe")
 	type row struct {
 		PC    string            `json:"pc"`
 		CFA   string            `json:"cfa"`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // takeSnapshot runs `unwindd snapshot` and returns the file that it wrote.
@@ -60,13 +61,13 @@ func TestStacksOfASnapshotAreThoseOfItsTarget(t *testing.T) {
 			if c.mode == "cxx" || c.mode == "rip0" || c.mode == "panic" || c.threads == "64" {
 				proof.Only(t)
 			}
-			exe := build(t, c.subject)
+			exe := subject.Build(t, c.subject)
 			args := strings.Fields(c.mode + " " + c.threads)
 			var core string
 			if c.live {
-				core = liveCore(t, exe, args...)
+				core = subject.LiveCore(t, exe, args...)
 			} else {
-				core = crashCore(t, exe, args...)
+				core = subject.Core(t, exe, args...)
 			}
 			want := stackJSON(t, core)
 			first, sum := takeSnapshot(t, core)
@@ -95,14 +96,14 @@ func TestStacksOfASnapshotAreThoseOfItsTarget(t *testing.T) {
 // A snapshot with the files is all that its stacks need. Debug files are not among them.
 func TestSnapshotsWithFilesNeedNoOthers(t *testing.T) {
 	exe := filepath.Join(t.TempDir(), "mtcore")
-	b, err := os.ReadFile(build(t, "mtcore"))
+	b, err := os.ReadFile(subject.Build(t, "mtcore"))
 	if err == nil {
 		err = os.WriteFile(exe, b, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	core := crashCore(t, exe, "segv", "4")
+	core := subject.Core(t, exe, "segv", "4")
 	want := stackJSON(t, core)
 	kept, _ := takeSnapshot(t, core, "--files")
 	named, _ := takeSnapshot(t, core)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // membersWith are the members of a snapshot that have some bytes.
@@ -186,7 +188,7 @@ func TestSnapshotsHaveNoFileThatTookThePlaceOfAnother(t *testing.T) {
 	dir := t.TempDir()
 	core := filepath.Join(dir, "server.core")
 	copyFile(t, "server.core", core, nil)
-	other, err := os.ReadFile(build(t, "frames"))
+	other, err := os.ReadFile(subject.Build(t, "frames"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package main
 
 import (
 	"archive/zip"
-	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // gdbSnapshot has gdb, with arguments that say what of, write a snapshot, and
@@ -30,7 +30,7 @@ func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map
 	path = filepath.Join(t.TempDir(), "gdb.snapshot")
 	args = append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, args...)
 	args = append(args, "-ex", "source "+filepath.Join("..", "..", "examples", "snapshot-gdb", "unwindd_snapshot.py"),
-		"-ex", "unwindd-snapshot "+path, "-ex", "source "+filepath.Join("testdata", "subjects", "gdb_pcs.py"))
+		"-ex", "unwindd-snapshot "+path, "-ex", "source "+subject.Source(t, "gdb_pcs.py"))
 	out, err := exec.Command(gdb, args...).CombinedOutput()
 	if _, missing := os.Stat(path); err != nil || missing != nil || strings.Contains(string(out), "Python Exception") {
 		t.Fatalf("%s %q: %v\n%s", gdb, args, err, out)
@@ -40,18 +40,7 @@ func gdbSnapshot(t *testing.T, gdb string, args ...string) (path string, pcs map
 			t.Errorf("%s", line)
 		}
 	}
-	return path, threadPCs(out)
-}
-
-// threadPCs are what gdb_pcs.py prints.
-func threadPCs(out []byte) map[string][]string {
-	pcs := map[string][]string{}
-	for _, line := range strings.Split(string(out), "\n") {
-		if f := strings.Fields(line); len(f) > 2 && f[0] == "PCS" {
-			pcs[f[1]] = f[2:]
-		}
-	}
-	return pcs
+	return path, subject.PrintedPCs(string(out))
 }
 
 func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
@@ -67,26 +56,13 @@ func TestStacksOfGDBsSnapshotsAreGDBs(t *testing.T) {
 		{"gosubject", "wait", true, 0},
 	} {
 		t.Run(fmt.Sprintf("%s-%s-%v", c.subject, c.args, c.live), func(t *testing.T) {
-			exe := build(t, c.subject)
+			exe := subject.Build(t, c.subject)
 			var path string
 			var want map[string][]string
 			if c.live {
-				cmd := limited(exe, strings.Fields(c.args))
-				stdout, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				defer func() { cmd.Process.Kill(); cmd.Wait() }()
-				if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
-					t.Fatalf("%s said %q, %v", exe, line, err)
-				}
-				time.Sleep(100 * time.Millisecond)
-				path, want = gdbSnapshot(t, "gdb", "-p", fmt.Sprint(cmd.Process.Pid))
+				path, want = gdbSnapshot(t, "gdb", "-p", subject.Start(t, exe, strings.Fields(c.args)...))
 			} else {
-				path, want = gdbSnapshot(t, "gdb", exe, crashCore(t, exe, strings.Fields(c.args)...))
+				path, want = gdbSnapshot(t, "gdb", exe, subject.Core(t, exe, strings.Fields(c.args)...))
 			}
 			got := stackJSON(t, path)
 			if len(got.Threads) != len(want) || len(want) == 0 {
@@ -151,7 +127,7 @@ func TestSnapshotsOfOtherMachinesAreComplete(t *testing.T) {
 	dir := t.TempDir()
 	exe, socket := filepath.Join(dir, "aarch64"), filepath.Join(dir, "gdb")
 	oracle.Run(t, "clang", "--target=aarch64-linux-gnu", "-O1", "-g", "-ffreestanding", "-nostdlib", "-static",
-		"-fuse-ld=lld", "-Wl,--build-id=sha1", "-o", exe, filepath.Join("testdata", "subjects", "aarch64.c"))
+		"-fuse-ld=lld", "-Wl,--build-id=sha1", "-o", exe, subject.Source(t, "aarch64.c"))
 	qemu := exec.Command("qemu-aarch64", "-g", socket, exe)
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
@@ -371,7 +347,7 @@ func TestWhyAWaveStoppedInROCgdbComesIntoSnapshots(t *testing.T) {
 // Why a thread of a CPU stopped, by gdb itself.
 func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
 	long(t)
-	exe := build(t, "mtcore")
+	exe := subject.Build(t, "mtcore")
 	for _, c := range []struct {
 		args string
 		want *report.Stop // of the crashed thread
@@ -380,7 +356,7 @@ func TestWhyAThreadStoppedInGDBComesIntoSnapshots(t *testing.T) {
 		{"abort 2", nil},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			path, _ := gdbSnapshot(t, "gdb", exe, crashCore(t, exe, strings.Fields(c.args)...))
+			path, _ := gdbSnapshot(t, "gdb", exe, subject.Core(t, exe, strings.Fields(c.args)...))
 			got, crashed := stackJSON(t, path), 0
 			for _, th := range got.Threads {
 				want := c.want

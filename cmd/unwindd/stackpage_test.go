@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // stackPage writes stacks as a page, and returns the address of the file.
@@ -53,16 +54,6 @@ func stackTexts(t *testing.T, args ...string) []string {
 	return parts
 }
 
-// recursionsCore is the core of testdata/subjects/recursions.c.
-func recursionsCore(t *testing.T) string {
-	source, err := filepath.Abs("testdata/subjects/recursions.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := oracle.Build{Sources: []string{source}, Commands: [][]string{{"gcc", "-g", "-O0", source, "-o", "recursions"}}}.Make(t)
-	return crashCore(t, filepath.Join(dir, "recursions"))
-}
-
 // pageSubjects are targets with everything that a page has, by what they are.
 func pageSubjects(t *testing.T) map[string][]string {
 	subjects := map[string][]string{"waves": {mixed, "--locals", "--registers"}}
@@ -70,7 +61,7 @@ func pageSubjects(t *testing.T) map[string][]string {
 		const core = "../../examples/crash/server.core"
 		subjects["a core"] = []string{core, "--locals", "--source", "5", "--code", "6"}
 		subjects["a core, unfolded"] = []string{core, "--no-fold", "--no-inlines"}
-		deep := recursionsCore(t)
+		deep := subject.Core(t, subject.Build(t, "recursions"))
 		subjects["recursions"], subjects["recursions, unfolded"] = []string{deep}, []string{deep, "--no-fold"}
 		subjects["a cut stack"] = []string{deep, "--max-frames", "100"}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // walkthrough is the document whose commands build on one another: it is run as a whole.
@@ -54,7 +55,8 @@ func TestWritingAPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The module is as a user has it, but the build cache is the tests' own.
-	env := append(moduleProxy(t, root), "GOFLAGS=-trimpath", "GOCACHE="+strings.TrimSpace(oracle.Run(t, "go", "env", "GOCACHE")))
+	proxy := subject.NewModuleProxy(t)
+	env := append(proxy.Env, "GOFLAGS=-trimpath", "GOCACHE="+strings.TrimSpace(oracle.Run(t, "go", "env", "GOCACHE")))
 	w := &walkthroughRun{dir, slices.Concat(commandEnvironment(t), env, []string{"UNWINDD=" + root})}
 	files, changes, commands, shown := 0, 0, 0, 0
 	for _, block := range walkthroughBlocks.FindAllStringSubmatch(string(text), -1) {
@@ -72,7 +74,7 @@ func TestWritingAPlugin(t *testing.T) {
 		case language == "sh":
 			commands++
 			if strings.Contains(content, filepath.Base(walkthroughFolder)+"@latest") {
-				addModule(t, proxyOf(env), "example.com/"+filepath.Base(walkthroughFolder), dir, func(string) bool { return false })
+				proxy.Add(t, "example.com/"+filepath.Base(walkthroughFolder), dir, subject.Whole)
 			}
 			got := w.run(t, content)
 			if output == "" {

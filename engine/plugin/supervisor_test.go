@@ -503,7 +503,7 @@ func TestEventsAreBounded(t *testing.T) {
 
 // gone waits for a process to be no more, a zombie least of all.
 func gone(pid int) bool {
-	for range 100 {
+	for range 3000 {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return true
 		}

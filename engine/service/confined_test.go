@@ -97,7 +97,13 @@ func TestTargetsNameNoFileOfTheServer(t *testing.T) {
 }
 
 // workers are the processes of the server's workers.
-func workers(t *testing.T) (pids []int) {
+func workers(t *testing.T) []int {
+	t.Helper()
+	return children(t, os.Getpid(), worker.Args...)
+}
+
+// children are the processes that a process has started with such arguments.
+func children(t *testing.T, parent int, args ...string) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -113,8 +119,8 @@ func workers(t *testing.T) (pids []int) {
 			continue
 		}
 		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) && fields[0] != "Z" {
-			if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && bytes.Contains(args, []byte(strings.Join(worker.Args, "\x00"))) {
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
+			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && bytes.Contains(line, []byte(strings.Join(args, "\x00"))) {
 				pids = append(pids, pid)
 			}
 		}

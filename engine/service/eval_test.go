@@ -3,8 +3,15 @@
 package service
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/unwindd/unwindd/engine"
+	"github.com/unwindd/unwindd/engine/service/job"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
@@ -148,6 +157,126 @@ func TestEvaluationsAreBounded(t *testing.T) {
 		o.Object = "lit1" + strings.Repeat(" ", more)
 		if text, _, err := evaluateByGRPC(t, c, o, nil); err != nil || !strings.Contains(text, `"hex": "0x101010101010101"`) {
 			t.Errorf("%v %s", err, text)
+		}
+	}
+}
+
+// lanes32 is a vector register of 32 lanes that hold their numbers.
+func lanes32() string {
+	var b []byte
+	for i := range uint32(32) {
+		b = binary.LittleEndian.AppendUint32(b, i)
+	}
+	return hex.EncodeToString(b)
+}
+
+// evaluating sets what parameters of an evaluation are in its job.
+var evaluating = map[string]func(*job.Evaluate, string) error{
+	"arch":      func(j *job.Evaluate, v string) error { j.Arch = v; return nil },
+	"processor": func(j *job.Evaluate, v string) error { j.Processor = v; return nil },
+	"expr":      func(j *job.Evaluate, v string) error { j.Expr = &v; return nil },
+	"reg":       func(j *job.Evaluate, v string) error { j.Registers = append(j.Registers, v); return nil },
+	"mem":       func(j *job.Evaluate, v string) error { j.Memory = append(j.Memory, v); return nil },
+	"stack":     func(j *job.Evaluate, v string) error { j.Stack = append(j.Stack, v); return nil },
+	"cfa":       func(j *job.Evaluate, v string) error { j.CFA = v; return nil },
+	"object":    func(j *job.Evaluate, v string) error { j.Object = v; return nil },
+	"kind":      func(j *job.Evaluate, v string) error { j.Kind = v; return nil },
+	"var":       func(j *job.Evaluate, v string) error { j.Var = v; return nil },
+	"trace":     func(j *job.Evaluate, _ string) error { j.Trace = true; return nil },
+	"frame":     func(j *job.Evaluate, v string) (err error) { j.Frame, err = strconv.Atoi(v); return err },
+	"depth":     func(j *job.Evaluate, v string) (err error) { j.Limits.Depth, err = strconv.Atoi(v); return err },
+	"elements":  func(j *job.Evaluate, v string) (err error) { j.Limits.Elements, err = strconv.Atoi(v); return err },
+	"read":      func(j *job.Evaluate, v string) (err error) { j.Read, err = strconv.ParseUint(v, 10, 64); return err },
+	"wave": func(j *job.Evaluate, v string) error {
+		lanes, err := strconv.ParseUint(v, 10, 32)
+		j.Wave = uint32(lanes)
+		return err
+	},
+	"lane": func(j *job.Evaluate, v string) error {
+		lane, err := strconv.ParseInt(v, 10, 32)
+		j.Lane = &lane
+		return err
+	},
+}
+
+// evaluatedHere is what an evaluation gives that no server makes.
+func evaluatedHere(t *testing.T, format string, query url.Values, path string) (string, error) {
+	t.Helper()
+	e := job.NewEvaluate()
+	e.Format = format
+	for name, values := range query {
+		for _, v := range values {
+			if err := evaluating[name](&e, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	with := engine.Options{Plugins: inProcess(), Sysroot: t.TempDir(), DebugDirs: []string{examples + "crash"}}
+	own, err := engine.New(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var out bytes.Buffer
+	j := job.Job{Evaluate: &e}
+	_, err = j.Run(t.Context(), &job.Tools{Engine: own, Options: with}, in, "target", &out)
+	return out.String(), err
+}
+
+// TestServeEvaluates has a server answer what this process does, of expressions in states of
+// their own and in frames of a core, of those that fail, and of variables.
+func TestServeEvaluates(t *testing.T) {
+	s := start(t, testOptions(t))
+	s.putCrash(t)
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	if err := os.WriteFile(nothing, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{
+		"arch=x86_64 expr=lit5;lit3;minus",
+		"arch=x86_64 expr=bregx,rbp,-8;deref reg=RBP=1008 mem=global:0x1000=2a00000000000000 trace=true",
+		"arch=x86_64 expr=call_frame_cfa;lit16;minus cfa=none:7000 kind=value",
+		"arch=x86_64 expr=push_object_address;plus_uconst,8 object=addr,0x400 kind=location",
+		"arch=amdgpu wave=32 expr=DW_OP_regx,VGPR0;DW_OP_LLVM_offset_uconst,20 reg=v0=" + lanes32() + " read=32",
+		"arch=amdgpu processor=gfx90a expr=lit8;lit5;LLVM_form_aspace_address lane=3 mem=private_wave:0x20c=78563412 read=32",
+		"arch=x86_64 expr=plus stack=3 stack=0x4",
+		"arch=x86_64 expr=lit1;bra,1000;lit7",
+		"arch=x86_64 expr=lit1;lit0;div trace=true",
+		"arch=x86_64 expr=reg3 read=64",
+		"arch=x86_64 expr=DW_OP_fly",
+		"arch=x86_64 expr=breg7,8;deref frame=2 snapshot=" + crashCore,
+		"arch=x86_64 expr=call_frame_cfa frame=5 snapshot=" + crashCore,
+		"arch=x86_64 expr=lit1 frame=99 snapshot=" + crashCore,
+		"frame=7 var=batch[1]->headers->value snapshot=" + crashCore,
+		"frame=7 var=batch depth=5 elements=1 snapshot=" + crashCore,
+	} {
+		path, query := nothing, url.Values{}
+		for _, arg := range strings.Fields(args) {
+			name, value, _ := strings.Cut(strings.ReplaceAll(arg, ",", " "), "=")
+			if name == "snapshot" {
+				path = value
+				continue
+			}
+			query.Add(name, value)
+		}
+		for _, format := range []string{"json", "text"} {
+			query.Del("format")
+			want, err := evaluatedHere(t, format, query, path)
+			if err != nil && format == "text" {
+				continue // as JSON it says why
+			}
+			if want == "" || err != nil {
+				t.Fatalf("%s: %q, %v", args, want, err)
+			}
+			query.Set("format", format)
+			if got := s.post(t, "/v1/eval?"+query.Encode(), file(t, path)); got != want {
+				t.Errorf("%s: %s\nexpected\n%s", args, got, want)
+			}
 		}
 	}
 }

@@ -40,14 +40,11 @@ func TestProblemsOfTheMachine(t *testing.T) {
 	}
 }
 
-// absent is the pin whose value is an executable that is none: plugins of workers do not start.
-const absent = "absent"
-
 // TestAWorkerWhosePluginIsGivenUpIsReplaced has plugins fail again and again. A worker that
 // starts one no more would fail each request that comes to it.
 func TestAWorkerWhosePluginIsGivenUpIsReplaced(t *testing.T) {
 	o := testOptions(t)
-	o.Workers, o.Pins = 1, map[string]string{absent: "/nothing"}
+	o.Workers, o.Pins = 1, map[string]string{apart: "/nothing"}
 	s := start(t, o)
 	for range 10 {
 		if s.post(t, "/v1/stack", file(t, crashCore)); strings.Contains(s.log.String(), "a plugin was given up") {

@@ -73,7 +73,7 @@ func (f *testFleet) work(t *testing.T, o Options) *testServer {
 	o.Remote, o.Caches = fleet.NewObjects(f.Queue, kept, nil), []string{kept.Dir()}
 	s := start(t, o)
 	w, err := fleet.NewWorker(t.Context(), f.Queue, s.Doer(), fleet.WorkOptions{
-		Name: "w", Jobs: o.Workers, Pace: fleet.Pace{Silence: 2 * time.Second, Pause: 20 * time.Millisecond},
+		Name: "w", Jobs: o.Workers, Pace: fleetPace,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func (f *testFleet) results(t *testing.T) map[fleet.State]int {
 // until waits until something holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: it does not come", what)
 		}

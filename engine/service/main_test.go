@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/visa"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -34,25 +35,53 @@ const (
 	testCaller = "somebody"
 )
 
-// TestMain makes this executable the workers of its servers, too.
-func TestMain(m *testing.M) {
-	if worker.IsWorker(os.Args[1:]) {
-		err := worker.Main(os.Args[1+len(worker.Args):], func(s *worker.Setup) (plugin.Options, error) {
-			if s.Pins[probe] != "" {
-				return plugin.Options{}, probed(s.Pins[probe])
-			}
-			if s.Pins[absent] != "" {
-				return plugin.Options{Self: s.Pins[absent], Bundled: []confine.Bundled{{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description}}}, nil
-			}
-			return plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, nil
-		})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+// bundled are the architectures of workers.
+var bundled = []confine.Bundled{
+	{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description},
+	{Name: "amdgpu", New: func() sdk.Architecture { return amdgpu.New() }, Description: amdgpu.Description},
+	{Name: "visa", New: func() sdk.Architecture { return visa.New() }, Description: visa.Description},
+}
+
+// inProcess are the same without processes of their own.
+func inProcess() plugin.Options {
+	var list []sdk.Architecture
+	for _, b := range bundled {
+		list = append(list, b.New())
 	}
-	os.Exit(m.Run())
+	return plugin.Options{InProcess: list}
+}
+
+// apart is the pin whose value is the executable that is the plugins of workers, as processes
+// of their own.
+const apart = "apart"
+
+// TestMain makes this executable the workers of its servers, and the plugins of those, too.
+func TestMain(m *testing.M) {
+	var err error
+	switch args := os.Args[1:]; {
+	case worker.IsWorker(args):
+		err = worker.Main(args[len(worker.Args):], func(s *worker.Setup) (plugin.Options, error) {
+			switch {
+			case s.Pins[probe] != "":
+				return plugin.Options{}, probed(s.Pins[probe])
+			case s.Pins[apart] != "":
+				return plugin.Options{Self: s.Pins[apart], Bundled: bundled}, nil
+			}
+			return inProcess(), nil
+		})
+	case len(args) == 3 && args[0] == fleetWorker:
+		err = fleetWorkerMain(args[1], args[2])
+	case len(args) > 1 && args[0] == "plugin" && args[1] == "exec":
+		err = confine.ExecMain(args[2:])
+	case len(args) > 1 && args[0] == "plugin" && args[1] == "serve":
+		err = confine.ServeMain(args[2:], bundled)
+	default:
+		os.Exit(m.Run())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // A testServer is a server with a client.

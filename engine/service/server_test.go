@@ -16,19 +16,15 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/internal/oracle"
-	"github.com/unwindd/unwindd/plugins/amdgpu"
-	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // local is what a job writes that no server does.
 func local(t *testing.T, j job.Stack, name, path string) string {
 	t.Helper()
 	e, err := engine.New(j.Engine(engine.Options{
-		Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, Sysroot: t.TempDir(), DebugDirs: []string{examples + "crash"},
+		Plugins: inProcess(), Sysroot: t.TempDir(), DebugDirs: []string{examples + "crash"},
 	}))
 	if err != nil {
 		t.Fatal(err)

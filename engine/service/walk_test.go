@@ -16,20 +16,18 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/service/client"
+	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/engine/service/remote"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 	"github.com/unwindd/unwindd/engine/target"
-	"github.com/unwindd/unwindd/plugins/amdgpu"
-	"github.com/unwindd/unwindd/plugins/x86_64"
-	"github.com/unwindd/unwindd/sdk"
+	"github.com/unwindd/unwindd/internal/subject"
 )
 
 // openCrash opens the core of the tests, here.
 func openCrash(t *testing.T, exe string) *engine.Target {
 	t.Helper()
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, Exe: exe})
+	e, err := engine.New(engine.Options{Plugins: inProcess(), Exe: exe})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,14 +167,21 @@ func buildID(t *testing.T) []byte {
 	return id
 }
 
-// clientWalk walks by the client.
-func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *client.Client {
+// remote is a client as a command has it.
+func (s *testServer) remote(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Options{Address: strings.TrimPrefix(s.url, "http://")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// clientWalk walks by the client.
+func (s *testServer) clientWalk(t *testing.T, own *engine.Target, out *bytes.Buffer) *client.Client {
+	t.Helper()
+	c := s.remote(t)
 	if _, err := c.Walk(t.Context(), own, &pb.WalkOptions{}, out); err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +195,7 @@ func TestWalkKeepsFiles(t *testing.T) {
 	own := openCrash(t, crashExe)
 	var first, second bytes.Buffer
 	one := s.clientWalk(t, own, &first).Sent()
-	for limit := time.Now().Add(time.Minute); !s.kept(buildID(t)).Executable; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("the file is not kept")
-		}
-	}
+	until(t, "that the file is kept", func() bool { return s.kept(buildID(t)).Executable })
 	two := s.clientWalk(t, own, &second).Sent()
 	exe, err := os.Stat(crashExe)
 	if err != nil {
@@ -212,7 +213,7 @@ func TestWalkKeepsFiles(t *testing.T) {
 func TestWalkTakesFilesOfTheServer(t *testing.T) {
 	s := start(t, testOptions(t))
 	s.putCrash(t)
-	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}})
+	e, err := engine.New(engine.Options{Plugins: inProcess()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,5 +269,97 @@ func TestWalkEndsWithItsCaller(t *testing.T) {
 	s.clientWalk(t, own, &out)
 	if own.Info().Kind != target.ELFCore || !strings.Contains(out.String(), `"kind": "elf-core"`) {
 		t.Error(out.String())
+	}
+}
+
+// walkedHere is what a job writes of a target that no server walks.
+func walkedHere(t *testing.T, e *engine.Engine, j *job.Stack, path string) (string, error) {
+	t.Helper()
+	own, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	stacks, err := j.Of(t.Context(), own)
+	if err != nil {
+		return "", err
+	}
+	defer stacks.Close()
+	var out bytes.Buffer
+	err = stacks.WriteReport(t.Context(), &out, job.WriteOptions{})
+	return out.String(), err
+}
+
+// walkedThere is what a server writes of it.
+func walkedThere(t *testing.T, c *client.Client, e *engine.Engine, j *job.Stack, path string) (string, error) {
+	t.Helper()
+	own, err := e.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	var out bytes.Buffer
+	_, err = c.Walk(t.Context(), own, &pb.WalkOptions{Stack: j.Wire(), WithPath: j.WithPath}, &out)
+	return out.String(), err
+}
+
+// TestWalksAreThoseOfThisProcess has a server walk targets of every form, in every form of
+// output: what it writes is what this process does.
+func TestWalksAreThoseOfThisProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("walks much")
+	}
+	t.Parallel()
+	c := start(t, testOptions(t)).remote(t)
+	for _, path := range []string{crashCore, examples + "crash/server.dmp", mixed, examples + "gen/gen.snapshot", examples + "rocm-core/crash.core"} {
+		for what, set := range map[string]func(j *job.Stack){
+			"plain":             func(*job.Stack) {},
+			"locals, registers": func(j *job.Stack) { j.Locals, j.Registers = true, true },
+			"code":              func(j *job.Stack) { j.Format, j.Locals, j.Registers, j.Code = "json", true, true, 3 },
+			"raw":               func(j *job.Stack) { j.Format, j.Locals, j.Limits.Raw, j.Limits.Depth = "json", true, true, 9 },
+			"lanes":             func(j *job.Stack) { j.Lanes, j.NoFold, j.Locals = true, true, true },
+			"a lane":            func(j *job.Stack) { j.Lane = 1 },
+			"a page":            func(j *job.Stack) { j.Format, j.Locals, j.Code = "html", true, 5 },
+			"breakpad":          func(j *job.Stack) { j.Format = "breakpad" },
+			"signature":         func(j *job.Stack) { j.Signature = true },
+			"signature as JSON": func(j *job.Stack) { j.Signature, j.Format = true, "json" },
+			"crashed":           func(j *job.Stack) { j.Crashed, j.Top = true, 2 },
+			"a thread":          func(j *job.Stack) { j.Thread = "w1" },
+			"no thread":         func(j *job.Stack) { j.Thread = "nobody" },
+			"few frames":        func(j *job.Stack) { j.MaxFrames = 3 },
+			"no inlined frames": func(j *job.Stack) { j.NoInlines = true },
+			"goroutines":        func(j *job.Stack) { j.Goroutines = true },
+			"a variable":        func(j *job.Stack) { j.Globals = []string{"total"} },
+		} {
+			sameWalk(t, c, path, what, set)
+		}
+	}
+}
+
+// TestWalksOfGoroutinesAreThoseOfThisProcess has a server walk the goroutines of a core.
+func TestWalksOfGoroutinesAreThoseOfThisProcess(t *testing.T) {
+	core, _ := subject.Crash(t, subject.BuildGoroutines(t, "goroutines", "local"), "panic", "10")
+	c := start(t, testOptions(t)).remote(t)
+	sameWalk(t, c, core, "JSON", func(j *job.Stack) { j.Format, j.Goroutines = "json", true })
+	sameWalk(t, c, core, "text", func(j *job.Stack) { j.Goroutines, j.Locals = true, true })
+}
+
+// sameWalk has a server and this process walk a target.
+func sameWalk(t *testing.T, c *client.Client, path, what string, set func(*job.Stack)) {
+	t.Helper()
+	j := job.NewStack()
+	set(&j)
+	if err := j.Check(func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(j.Engine(engine.Options{Plugins: inProcess()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	want, failure := walkedHere(t, e, &j, path)
+	got, err := walkedThere(t, c, e, &j, path)
+	if got != want || (err == nil) != (failure == nil) || err != nil && !strings.HasSuffix(err.Error(), failure.Error()) {
+		t.Errorf("%s, %s: %v, %v\n%s\nexpected\n%s", path, what, err, failure, got, want)
 	}
 }

@@ -82,3 +82,19 @@ func Beside(t testing.TB, patterns ...string) []string {
 	Missing(t, "shared/%s is missing beside the checkout", patterns[0])
 	return nil
 }
+
+// started is the folder that this process was started in: that of the package, by go test.
+var started, _ = os.Getwd()
+
+// Checkout is the path of a file or folder of the project, by its path there.
+func Checkout(t testing.TB, name string) string {
+	t.Helper()
+	for dir := started; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Fatalf("%s is in no folder above the test's", name)
+	return ""
+}

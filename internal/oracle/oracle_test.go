@@ -115,6 +115,17 @@ func TestBesideIsAboveTheFolderOfTheTest(t *testing.T) {
 	}
 }
 
+func TestCheckoutIsAboveTheFolderOfTheTest(t *testing.T) {
+	t.Chdir(t.TempDir())
+	path := Checkout(t, "internal/oracle/oracle_test.go")
+	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
+		t.Errorf("%s, %v", path, err)
+	}
+	if how := ending(t, func(t testing.TB) { Checkout(t, "internal/none") }); how != "fails: internal/none is in no folder above the test's" {
+		t.Errorf("the test %s", how)
+	}
+}
+
 func TestRunReturnsWhatAToolPrintsOnItsStandardOutput(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("LC_ALL", "de_DE")

@@ -30,8 +30,8 @@ import (
 //go:embed programs.sh
 var script string
 
-// gdbScript prints the PCs of every thread; the command's tests have it.
-const gdbScript = "../../cmd/unwindd/testdata/subjects/gdb_pcs.py"
+// gdbScript prints the PCs of every thread, of the subjects of tests.
+const gdbScript = "../../internal/subject/testdata/gdb_pcs.py"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {

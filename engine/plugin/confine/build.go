@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -25,5 +26,5 @@ func checkBuild(expected string) error {
 		return nil
 	}
 	path, _ := os.Executable() // for the message alone
-	return fmt.Errorf("%s is of build %q, expected %q: remove it, or install it and unwindd from one release", path, Build(), expected)
+	return fmt.Errorf("%s is of build %q, expected %q: remove it, or install it and unwindd from one release", path, cmp.Or(Build(), version.Unknown), expected)
 }

@@ -288,8 +288,8 @@ var largeSubjects = []subject{
 	{"gcc large split", []string{"large.cc"}, []string{"g++", "-std=c++17", "-O2", "-g", "-pthread", "-gsplit-dwarf"}, nil, ""},
 	{"gcc large dwz", []string{"large.cc"}, []string{"g++", "-std=c++17", "-O2", "-g", "-pthread"}, [][]string{{"dwz", "-L", "none", "-l", "none", "p"}}, ""},
 	{"clang large", []string{"large.cc"}, []string{"clang++", "-std=c++17", "-O2", "-g", "-pthread"}, nil, ""},
-	{"rust", []string{"../../../../cmd/unwindd/testdata/subjects/rustsubject.rs"}, []string{"rustc", "-O", "-g"}, nil, ""},
-	{"go", []string{"../../../../cmd/unwindd/testdata/subjects/gosubject/main.go"}, []string{"go", "build", "-ldflags=-compressdwarf=true"}, nil, ""},
+	{"rust", []string{"../../../../internal/subject/testdata/rustsubject.rs"}, []string{"rustc", "-O", "-g"}, nil, ""},
+	{"go", []string{"../../../../internal/subject/testdata/gosubject/main.go"}, []string{"go", "build", "-ldflags=-compressdwarf=true"}, nil, ""},
 }
 
 func TestFramesOfLargeProgramsEqualLLVMSymbolizer(t *testing.T) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"encoding/json"
@@ -21,14 +21,16 @@ import (
 )
 
 // firefoxProfiler is Firefox Profiler's own reader of profiles with what it computes of
-// them, as its command has it: a function that asks about a file.
-func firefoxProfiler(t *testing.T, file string) (ask func(args ...string) string) {
+// them, as its command has it: a function that asks about a profile.
+func firefoxProfiler(t *testing.T, r *Profile) (ask func(args ...string) string) {
 	t.Helper()
-	oracle.Tools(t, "npm", "tar", "node")
+	oracle.Tools(t, "node")
 	dir := t.TempDir()
-	oracle.With{Dir: dir}.Run(t, "npm", "pack", "--silent", "@firefox-devtools/profiler-cli@0.10.0")
-	oracle.With{Dir: dir}.Run(t, "tar", "xzf", "firefox-devtools-profiler-cli-0.10.0.tgz")
-	program := filepath.Join(dir, "package", "dist", "profiler-cli.js")
+	file := filepath.Join(dir, "profile.json")
+	if err := os.WriteFile(file, []byte(formOf(t, r.WriteFirefox)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(npmPackage(t, "@firefox-devtools/profiler-cli@0.10.0"), "dist", "profiler-cli.js")
 	const session = "test"
 	env := []string{"PROFILER_CLI_SESSION_DIR=" + filepath.Join(dir, "s")}
 	// The command starts this too, and gives it half a second, which is too little on a
@@ -50,7 +52,7 @@ func firefoxProfiler(t *testing.T, file string) (ask func(args ...string) string
 		if strings.Contains(string(log), "Profile loaded successfully") {
 			break
 		}
-		if len(ended) > 0 || time.Since(start) > time.Minute || strings.Contains(string(log), "Failed to load") {
+		if len(ended) > 0 || time.Since(start) > 5*time.Minute || strings.Contains(string(log), "Failed to load") {
 			t.Fatalf("%s is not loaded:\n%s", file, log)
 		}
 	}
@@ -77,7 +79,7 @@ func firefoxThreads(t *testing.T, ask func(...string) string) (threads []firefox
 	if err := json.Unmarshal([]byte(ask("thread", "list", "--json")), &list); err != nil {
 		t.Fatal(err)
 	}
-	for _, of := range list.Threads {
+	for _, thread := range list.Threads {
 		var sums struct {
 			WeightType string
 			Functions  []struct {
@@ -85,7 +87,7 @@ func firefoxThreads(t *testing.T, ask func(...string) string) (threads []firefox
 				SelfSamples, TotalSamples float64
 			}
 		}
-		out := ask("thread", "functions", "--json", "--include-idle", "--limit", "0", "--thread", of.Handle)
+		out := ask("thread", "functions", "--json", "--include-idle", "--limit", "0", "--thread", thread.Handle)
 		if err := json.Unmarshal([]byte(out), &sums); err != nil {
 			t.Fatal(err)
 		}
@@ -104,27 +106,22 @@ func firefoxThreads(t *testing.T, ask func(...string) string) (threads []firefox
 }
 
 // TestFirefoxProfilerReadsTheProfile has Firefox Profiler sum up each thread of each
-// event, and compares its sums with those of every sample.
+// event, and compares its sums with the sums over the samples.
 func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the profile by other tools")
 	}
-	for name, args := range map[string][]string{
-		"two processes": {wordsRecording},
-		"accelerator":   {gpuRecording, "--gpu-samples", gpuSamples},
-	} {
+	for name, r := range map[string]*Profile{"two processes": wordsProfile(t), "accelerator": gpuProfile(t)} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "profile.json")
-			runProfile(t, append(args, "--format", "firefox", "-o", file)...)
-			threads, functions := firefoxThreads(t, firefoxProfiler(t, file))
-			p := readProfile(t, args...)
+			threads, functions := firefoxThreads(t, firefoxProfiler(t, r))
+			p := readBack(t, r)
 			want := map[string][]string{}
 			for _, s := range p.Samples {
 				want[threadTitle(&s)] = nil
 			}
 			for title := range want {
 				one := *p
-				one.Samples = slices.DeleteFunc(slices.Clone(p.Samples), func(s profileSample) bool { return threadTitle(&s) != title })
+				one.Samples = slices.DeleteFunc(slices.Clone(p.Samples), func(s readSample) bool { return threadTitle(&s) != title })
 				_, flat, cum := one.stacks(one.Samples[0].Event)
 				for name, n := range cum {
 					want[title] = append(want[title], fmt.Sprintf("%d %d %s", flat[name], n, name))
@@ -132,9 +129,9 @@ func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
 				slices.Sort(want[title])
 			}
 			got := map[string][]string{}
-			for i, of := range threads {
-				if !strings.HasSuffix(of.Name, ":active-lanes)") {
-					got[of.PID+" "+strconv.Itoa(of.TID)+" "+of.Name] = functions[i]
+			for i, thread := range threads {
+				if !strings.HasSuffix(thread.Name, ":active-lanes)") {
+					got[thread.PID+" "+strconv.Itoa(thread.TID)+" "+thread.Name] = functions[i]
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -145,7 +142,7 @@ func TestFirefoxProfilerReadsTheProfile(t *testing.T) {
 }
 
 // threadTitle is what a sample's thread is called in Firefox Profiler.
-func threadTitle(s *profileSample) string {
+func threadTitle(s *readSample) string {
 	return fmt.Sprintf("%d %d %s (%s)", s.PID, s.TID, s.Comm, s.Event)
 }
 
@@ -154,22 +151,20 @@ func TestFirefoxProfilerTellsAcceleratorsApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads the profile by other tools")
 	}
-	file := filepath.Join(t.TempDir(), "profile.json")
-	runProfile(t, gpuRecording, "--gpu-samples", gpuSamples, "--format", "firefox", "-o", file)
-	ask := firefoxProfiler(t, file)
-	samples, _ := activeLanes(t, gpuSamples)
+	ask := firefoxProfiler(t, gpuProfile(t))
+	samples, _ := lanesOfFile(t, gpuSamples)
 	threads, _ := firefoxThreads(t, ask)
-	for _, of := range threads {
+	for _, thread := range threads {
 		category, other := "User", "GPU"
-		if strings.Contains(of.Name, "gpu-pc-sampling") {
+		if strings.Contains(thread.Name, "gpu-pc-sampling") {
 			category, other = other, category
 		}
-		out := ask("thread", "samples", "--include-idle", "--thread", of.Handle)
+		out := ask("thread", "samples", "--include-idle", "--thread", thread.Handle)
 		_, out, _ = strings.Cut(out, "Categories")
 		out, _, _ = strings.Cut(out, "Top Functions")
 		if !strings.Contains(out, " "+category+" ") || strings.Contains(out, " "+other+" ") ||
-			of.Name == "host (gpu-pc-sampling)" && !strings.Contains(out, fmt.Sprintf(" %d ", samples)) {
-			t.Errorf("%s: the categories are\n%s", of.Name, out)
+			thread.Name == "host (gpu-pc-sampling)" && !strings.Contains(out, fmt.Sprintf(" %d ", samples)) {
+			t.Errorf("%s: the categories are\n%s", thread.Name, out)
 		}
 	}
 	if out := ask("profile", "meta"); !strings.Contains(out, "Symbolicated: yes") || !strings.Contains(out, "unwindd") {

@@ -1,64 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package page_test
 
 import (
-	"bufio"
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"debug/elf"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/service"
+	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/internal/oracle"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/sdk"
 )
 
-// serveAt starts a server at a port of this machine, with its state in a folder.
-func serveAt(t *testing.T, state string, flags ...string) (url string, end func()) {
+// TestMain makes this executable the workers of its servers, too.
+func TestMain(m *testing.M) {
+	if !worker.IsWorker(os.Args[1:]) {
+		os.Exit(m.Run())
+	}
+	err := worker.Main(os.Args[1+len(worker.Args):], func(*worker.Setup) (plugin.Options, error) {
+		return plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, nil
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const (
+	crashCore = "../../../examples/crash/server.core"
+	crashExe  = "../../../examples/crash/server"
+	mixed     = "../../../examples/mixed/mixed.snapshot"
+	words     = "../../../examples/profile/perf.data"
+	wordsExe  = "../../../examples/profile/words"
+)
+
+// patience bounds how long something may take on a machine that is busy.
+const patience = 5 * time.Minute
+
+// serveAt starts a server at a port of this machine, with its state in a folder. Where
+// tokens are given, callers have to show one.
+func serveAt(t *testing.T, state string, tokens service.Tokens) (url string, end func()) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "serve-") // of a short path: those of sockets are bounded
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := command(append([]string{"serve", "--in-process", "--listen", "localhost:0", "--state", state}, flags...)...)
-	cmd.Env = append(cmd.Env, "XDG_RUNTIME_DIR="+dir, "DEBUGINFOD_URLS=")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
+	dir, err := os.MkdirTemp("", "page-") // of a short path: those of sockets are bounded
 	if err != nil {
 		t.Fatal(err)
 	}
-	isEnded := false
-	end = func() {
-		if isEnded {
-			return
-		}
-		isEnded = true
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
+	o := service.Options{Limits: service.DefaultLimits, Self: self, State: state, Run: dir, Tokens: tokens, Log: hclog.NewNullLogger()}
+	o.Workers = 2
+	s, err := service.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l, nil) }()
+	end = sync.OnceFunc(func() {
+		_ = l.Close()
+		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			t.Log(stderr.String())
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.Drain(ctx); err != nil {
+			t.Error(err)
 		}
 		_ = os.RemoveAll(dir)
-	}
+	})
 	t.Cleanup(end)
-	line, err := bufio.NewReader(out).ReadString('\n')
-	address, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "listening ")
-	if err != nil || !ok {
-		t.Fatalf("it says %q: %v\n%s", line, err, stderr.String())
-	}
-	return "http://" + address, end
+	return "http://" + l.Addr().String(), end
 }
 
 // putExecutable puts an executable by its build ID.
@@ -105,7 +138,7 @@ func pageFile(t *testing.T, path string) string {
 // wait waits until an expression is true in the page.
 func wait(t *testing.T, b *oracle.Browser, what, expression string) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(50 * time.Millisecond) {
 		var is bool
 		if b.Eval(&is, `!!(`+expression+`)`); is {
 			return
@@ -113,7 +146,7 @@ func wait(t *testing.T, b *oracle.Browser, what, expression string) {
 	}
 	var text string
 	b.Eval(&text, `document.body.innerText`)
-	t.Fatalf("%s: %s is not true after a minute:\n%s", what, expression, text)
+	t.Fatalf("%s: %s does not come true:\n%s", what, expression, text)
 }
 
 // inFrame is what the report in the frame of the page has. The frame is of no origin, so
@@ -142,9 +175,9 @@ func spoke(b *oracle.Browser, urls ...string) (list []string) {
 
 // TestServePageShowsReports drops what people have, and looks at what they see.
 func TestServePageShowsReports(t *testing.T) {
-	url, _ := serveAt(t, t.TempDir())
-	putExecutable(t, url, "../../examples/crash/server")
-	putExecutable(t, url, "../../examples/profile/words")
+	url, _ := serveAt(t, t.TempDir(), nil)
+	putExecutable(t, url, crashExe)
+	putExecutable(t, url, wordsExe)
 	b := oracle.Browse(t, url+"/")
 	expect := func(what, expression, want string) {
 		t.Helper()
@@ -154,7 +187,7 @@ func TestServePageShowsReports(t *testing.T) {
 		}
 	}
 	b.Click("#wanted [data-name=locals]")
-	b.Drop("#drop", pageFile(t, serverCore))
+	b.Drop("#drop", pageFile(t, crashCore))
 	wait(t, b, "the core", isShown)
 	expect("the crashed thread", inFrame(`doc.querySelector('.s.crashed').textContent`), "content_length /example/server.c:40:9")
 	expect("its variables", inFrame(`doc.querySelector('.s.crashed .k').textContent`), "variable")
@@ -165,7 +198,7 @@ func TestServePageShowsReports(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("\x7fELF, as far as it goes"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.Drop("#drop", pageFile(t, mixed), bad, pageFile(t, wordsRecording))
+	b.Drop("#drop", pageFile(t, mixed), bad, pageFile(t, words))
 	const openers = `document.querySelectorAll('#sent button[aria-label^=Open]')`
 	wait(t, b, "three files more", openers+`.length === 3 && document.querySelectorAll('#sent .failed').length === 1`)
 	expect("the problem", `document.querySelector('#sent .failed').innerText`, "What was sent cannot be read: not a target: bad.core: not an ELF core: offset 0x4")
@@ -186,9 +219,9 @@ func TestServePageShowsReports(t *testing.T) {
 
 // TestServePageByKeys sends a file and comes back without a mouse.
 func TestServePageByKeys(t *testing.T) {
-	url, _ := serveAt(t, t.TempDir())
+	url, _ := serveAt(t, t.TempDir(), nil)
 	b := oracle.Browse(t, url+"/")
-	at := func(what, want string) {
+	focus := func(what, want string) {
 		t.Helper()
 		var got string
 		b.Eval(&got, `document.activeElement.id || document.activeElement.dataset.name || document.activeElement.textContent || document.activeElement.tagName`)
@@ -198,7 +231,7 @@ func TestServePageByKeys(t *testing.T) {
 	}
 	for _, want := range []string{"theme", "files", "crashed", "locals"} {
 		b.Press("Tab")
-		at("Tab", want)
+		focus("Tab", want)
 	}
 	var seen string
 	b.Eval(&seen, `getComputedStyle(document.activeElement).outlineStyle`)
@@ -213,16 +246,16 @@ func TestServePageByKeys(t *testing.T) {
 	// What is in the frame shows itself in a picture alone.
 	b.Press("Tab", "Tab", "Tab", "Enter")
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if mean, _ := brightness(t, b.Screenshot()); mean < 0.5 {
+		if mean := b.Brightness(); mean < 0.5 {
 			break
-		} else if time.Since(began) > 20*time.Second {
+		} else if time.Since(began) > patience {
 			t.Fatalf("the report's own script does not make it dark: its brightness is %.2f", mean)
 		}
 	}
 	b.Eval(new(any), `document.querySelector('#back').focus()`)
 	b.Press("Escape")
 	wait(t, b, "Escape", `!document.querySelector('#start').hidden`)
-	at("the way back", "Open the stacks")
+	focus("the way back", "Open the stacks")
 	b.Press("Enter")
 	wait(t, b, "Enter", isShown)
 	if said := spoke(b, url); len(said) > 0 {
@@ -232,12 +265,12 @@ func TestServePageByKeys(t *testing.T) {
 
 // TestServePageCancels ends a request that is under way.
 func TestServePageCancels(t *testing.T) {
-	url, _ := serveAt(t, t.TempDir())
+	url, _ := serveAt(t, t.TempDir(), nil)
 	b := oracle.Browse(t, url+"/")
 	// A request that has no end, as of a server that works.
 	b.Eval(new(any), `XMLHttpRequest.prototype.send = function () { setTimeout(() => this.upload.dispatchEvent(new ProgressEvent('progress', {loaded: 1, total: 4})), 0); }; 0`)
 	b.Eval(new(any), `XMLHttpRequest.prototype.abort = function () { this.dispatchEvent(new ProgressEvent('abort')); }; 0`)
-	b.Drop("#drop", pageFile(t, mixed), pageFile(t, serverCore))
+	b.Drop("#drop", pageFile(t, mixed), pageFile(t, crashCore))
 	wait(t, b, "the progress", `document.querySelector('#sent progress').value === 0.25 && document.querySelector('#sent .state').textContent.startsWith('25% sent')`)
 	b.Press("Escape")
 	wait(t, b, "Escape", `document.querySelector('#sent li').innerText.includes('Canceled') && document.querySelectorAll('#sent li')[1].innerText.includes('25% sent')`)
@@ -248,7 +281,7 @@ func TestServePageCancels(t *testing.T) {
 // TestServePageTakesNamesForNames: no name of a file, and no text in one, is a script or an
 // element.
 func TestServePageTakesNamesForNames(t *testing.T) {
-	url, _ := serveAt(t, t.TempDir())
+	url, _ := serveAt(t, t.TempDir(), nil)
 	b := oracle.Browse(t, url+"/")
 	const hostile = `<img src=x onerror="top.hacked=1"><script>top.hacked=1<`
 	dir := t.TempDir()
@@ -256,7 +289,7 @@ func TestServePageTakesNamesForNames(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	core, err := os.ReadFile(serverCore)
+	core, err := os.ReadFile(crashCore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +322,7 @@ func TestServePageTakesNamesForNames(t *testing.T) {
 // is removed.
 func TestServePageKeepsReports(t *testing.T) {
 	state := t.TempDir()
-	url, end := serveAt(t, state)
+	url, end := serveAt(t, state, nil)
 	b := oracle.Browse(t, url+"/")
 	b.Click("#keep")
 	b.Drop("#drop", pageFile(t, mixed))
@@ -301,7 +334,7 @@ func TestServePageKeepsReports(t *testing.T) {
 	}
 	b.Go("about:blank")
 	end()
-	again, _ := serveAt(t, state)
+	again, _ := serveAt(t, state, nil)
 	b.Go(again + link)
 	var got string
 	b.Eval(&got, `document.querySelector('.s.crashed').textContent + (document.querySelector('nav').hidden ? ', without its script' : '')`)
@@ -335,12 +368,8 @@ func TestServePageKeepsReports(t *testing.T) {
 // TestServePageAsksForTokens where the server does, for a report that a link leads to as
 // well.
 func TestServePageAsksForTokens(t *testing.T) {
-	tokens := filepath.Join(t.TempDir(), "tokens")
 	const token = "0123456789abcdef"
-	if err := os.WriteFile(tokens, []byte("somebody "+token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	url, _ := serveAt(t, t.TempDir(), "--tokens", tokens)
+	url, _ := serveAt(t, t.TempDir(), service.Tokens{sha256.Sum256([]byte(token)): "somebody"})
 	b := oracle.Browse(t, url+"/")
 	show := func(typed string) {
 		t.Helper()
@@ -377,11 +406,11 @@ func TestServePageAsksForTokens(t *testing.T) {
 
 // TestServePageIsLightAndDark by what the user prefers.
 func TestServePageIsLightAndDark(t *testing.T) {
-	url, _ := serveAt(t, t.TempDir())
+	url, _ := serveAt(t, t.TempDir(), nil)
 	b := oracle.Browse(t, url+"/")
 	for scheme, isDark := range map[string]bool{"light": false, "dark": true} {
 		b.Media("screen", scheme)
-		if mean, _ := brightness(t, b.Screenshot()); mean < 0.5 != isDark {
+		if mean := b.Brightness(); mean < 0.5 != isDark {
 			t.Errorf("%s: the brightness is %.2f", scheme, mean)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
@@ -13,15 +13,12 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/unwindd/unwindd/engine"
 )
 
-const (
-	gpuRecording = "../../examples/gpu-profile/cpu.data"
-	gpuSamples   = "../../examples/gpu-profile/gpu.jsonl"
-)
-
-// activeLanes is the number of samples in a file, and of bits in their masks.
-func activeLanes(t testing.TB, path string) (samples int, lanes int64) {
+// lanesOfFile is the number of samples in a file, and of bits in their masks.
+func lanesOfFile(t testing.TB, path string) (samples int, lanes int64) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -51,14 +48,11 @@ func activeLanes(t testing.TB, path string) (samples int, lanes int64) {
 // Whatever form a profile has, the wave's function stands on those that launched
 // it, and the active lanes are a value.
 func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
-	samples, lanes := activeLanes(t, gpuSamples)
-	run := func(args ...string) string {
-		out, _ := runProfile(t, append(args, "--gpu-samples", gpuSamples, gpuRecording)...)
-		return out
-	}
+	samples, lanes := lanesOfFile(t, gpuSamples)
+	r := gpuProfile(t)
 	stack := []string{"_start", "main", "grade_all", "launch", "hipLaunchKernel", "grade", "repair"}
 
-	p, err := profile.ParseData([]byte(run("--format", "pprof")))
+	p, err := profile.ParseData([]byte(formOf(t, r.WritePprof)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +85,7 @@ func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
 	}
 
 	want := "host;_start;main;grade_all;launch;hipLaunchKernel;grade_[G];repair_[G] "
-	if out := run("--format", "folded", "--event", "gpu-pc-sampling"); !strings.Contains(out, want) {
+	if out := foldedOf(t, gpuProfile(t, "gpu-pc-sampling"), "gpu-pc-sampling"); !strings.Contains(out, want) {
 		t.Errorf("no line begins with %q:\n%s", want, out)
 	}
 
@@ -109,7 +103,7 @@ func TestSamplesOfAcceleratorsAreInEveryForm(t *testing.T) {
 			Arch string `json:"arch"`
 		} `json:"modules"`
 	}
-	if err := json.Unmarshal([]byte(run("--format", "json")), &j); err != nil {
+	if err := json.Unmarshal([]byte(formOf(t, r.WriteJSON)), &j); err != nil {
 		t.Fatal(err)
 	}
 	n, sum := 0, int64(0)
@@ -143,7 +137,8 @@ func TestProfileOfAcceleratorsAlone(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, summary := runProfile(t, "--gpu-samples", bad, "--gpu-samples", gpuSamples, "--format", "json")
+	r := recordedProfile(t, recordedEngine(t, engine.Options{}), "", engine.ProfileOptions{GPU: []string{bad, gpuSamples}})
+	out, summary := formOf(t, r.WriteJSON), summaryOf(t, r, SummaryOptions{})
 	for _, want := range []string{`"weight":3,"frames":[0],"stopped":"no-row"`, `"function":"grade"`, `bad.jsonl:3: offset 0x18, pc: found a number, expected a string: the line is left out`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %s in\n%s", want, out)

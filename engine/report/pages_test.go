@@ -1,16 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/unwindd/unwindd/engine"
 )
+
+// servePages serves the pages of a profile until the test ends, which must be well.
+func servePages(t *testing.T, r *Profile, o ServeOptions) (url string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Host = "localhost"
+	o.Problem = func(problem string) { t.Errorf("pprof: %s", problem) }
+	ctx, end := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx, l, o) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func TestProfilePagesAreServed(t *testing.T) {
+	url := servePages(t, wordsProfile(t), ServeOptions{})
+	for _, c := range []struct {
+		page   string
+		status int
+		says   []string
+	}{
+		{"/", http.StatusOK, []string{"insert(Node*, unsigned int)"}}, // the flame graph
+		{"/ui/flamegraph?si=page-faults", http.StatusOK, []string{"make", "page-faults"}},
+		{"/ui/top", http.StatusOK, []string{"count_by_sort(int)", "total(Node const*)"}},
+		{"/ui/peek?f=insert", http.StatusOK, []string{"count_by_tree(int)"}},
+		{"/ui/source?f=insert", http.StatusOK, []string{"words.cc"}},
+		{"/ui/download", http.StatusOK, nil},
+		{"/nothing", http.StatusNotFound, nil},
+	} {
+		answer, err := http.Get(url + c.page) //nolint:noctx // the test has a limit
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != c.status {
+			t.Errorf("%s: status %d, %v, expected %d", c.page, answer.StatusCode, err, c.status)
+		}
+		for _, s := range c.says {
+			if !bytes.Contains(body, []byte(s)) {
+				t.Errorf("%s does not have %q", c.page, s)
+			}
+		}
+		if strings.HasSuffix(c.page, "download") {
+			if _, err := profile.ParseData(body); err != nil {
+				t.Errorf("%s: %v", c.page, err)
+			}
+		}
+	}
+}
 
 // ask sends a request, changed, and gives the answer's status, headers and body.
 func ask(t *testing.T, method, url string, change func(*http.Request)) (int, http.Header, string) {
@@ -37,7 +101,7 @@ func ask(t *testing.T, method, url string, change func(*http.Request)) (int, htt
 // TestPagesAreOfTheirHostAlone: a page of another site, whatever its name leads to,
 // has nothing of a profile.
 func TestPagesAreOfTheirHostAlone(t *testing.T) {
-	url := serveProfile(t)
+	url := servePages(t, wordsProfile(t), ServeOptions{})
 	port := url[strings.LastIndexByte(url, ':')+1:]
 	for _, c := range []struct {
 		host   string
@@ -100,7 +164,9 @@ func TestPagesChangeNothing(t *testing.T) {
 	if err := os.WriteFile(settings, []byte(saved), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url := serveProfileIn(t, home)
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	url := servePages(t, wordsProfile(t), ServeOptions{})
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"} {
 		for _, page := range []string{"/ui/saveconfig?config=new&f=x", "/ui/deleteconfig?config=mine", "/saveconfig?config=new", "/ui//saveconfig?config=new"} {
 			if status, _, _ := ask(t, method, url+page, nil); status < 300 {
@@ -131,14 +197,14 @@ func TestPagesChangeNothing(t *testing.T) {
 }
 
 // TestSourcesOutsideTheRootAreNotShown: the recording names a source file, and what
-// is read is beneath --sysroot.
+// is read is beneath the root.
 func TestSourcesOutsideTheRootAreNotShown(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
 	if err := os.WriteFile(secret, bytes.Repeat([]byte("the secret\n"), 200), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	words, err := os.ReadFile("../../examples/profile/words")
+	words, err := os.ReadFile(wordsExe)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +220,8 @@ func TestSourcesOutsideTheRootAreNotShown(t *testing.T) {
 	source := filepath.Join(root, "example/words.cc")
 	page := func() string {
 		t.Helper()
-		url := serveProfileIn(t, t.TempDir(), "--sysroot", root)
+		rooted := recordedProfile(t, recordedEngine(t, engine.Options{Sysroot: root}), wordsRecording, engine.ProfileOptions{})
+		url := servePages(t, rooted, ServeOptions{Sysroot: root})
 		status, _, body := ask(t, "GET", url+"/ui/source?f=insert", nil)
 		if status != http.StatusOK || !strings.Contains(body, "words.cc") {
 			t.Errorf("status %d: %s", status, body)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine"
-	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
+	"github.com/unwindd/unwindd/internal/schema"
 )
 
 // TestWhatIsKnownOfWavesIsInTheSchema writes a profile that has every member about waves.
@@ -33,7 +33,7 @@ func TestWhatIsKnownOfWavesIsInTheSchema(t *testing.T) {
 	for launch := engine.LaunchUnknown; launch <= engine.LaunchRecorded; launch++ {
 		p.Samples = append(p.Samples, engine.ProfileSample{Weight: 1, Stack: 1, ActiveLanes: 3, State: 1, Launch: launch})
 	}
-	r, err := report.NewProfile(p)
+	r, err := NewProfile(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,13 @@ func TestWhatIsKnownOfWavesIsInTheSchema(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &out); err != nil {
 		t.Fatal(err)
 	}
-	schema := closedSchema(t, "profile.schema.json")
-	for _, wrong := range checkSchema(schema, "profile", out, schema) {
+	for _, wrong := range schema.Docs(t, "profile.schema.json").Check("profile", out) {
 		t.Error(wrong)
 	}
-	members := func(of string, index int, names ...string) {
+	members := func(list string, index int, names ...string) {
 		for _, name := range names {
-			if _, ok := out[of].([]any)[index].(map[string]any)[name]; !ok {
-				t.Errorf("%s have no %s", of, name)
+			if _, ok := out[list].([]any)[index].(map[string]any)[name]; !ok {
+				t.Errorf("%s have no %s", list, name)
 			}
 		}
 	}

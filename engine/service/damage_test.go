@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package service
 
 import (
 	"archive/zip"
@@ -24,8 +24,6 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 )
-
-// This file has a server read damaged files, one after the other, and two at a time.
 
 var (
 	damagedRuns = flag.Int("damaged", 0, "how many damaged files a server reads; 0: 300, 40 with -short, or 20,000 with UNWINDD_PROOF=1")
@@ -134,8 +132,8 @@ func sourceModules(t *testing.T) (list []damagedRequest) {
 // noteID is the build ID of an ELF file's note; nil: none is found.
 func noteID(b []byte) []byte {
 	head := []byte("\x04\x00\x00\x00\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00")
-	if at := bytes.Index(b, head); at >= 0 && at+len(head)+20 <= len(b) {
-		return b[at+len(head):][:20]
+	if note := bytes.Index(b, head); note >= 0 && note+len(head)+20 <= len(b) {
+		return b[note+len(head):][:20]
 	}
 	return nil
 }
@@ -223,9 +221,11 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 			runs = 20000
 		}
 	}
-	d := startDaemon(t, shortDir(t), nil, "--workers", "2", "--max-time", "60s", "--max-memory", "2G", "--max-unpacked", "1G", "--max-answer", "256M")
-	d.putServer(t)
-	_, want := d.request(t, http.MethodPost, "/v1/stack?format=text", bytes.NewReader(core(t)))
+	o := testOptions(t)
+	o.Workers, o.Time, o.Memory, o.Unpack, o.Answer = 2, patience, 2<<30, 1<<30, 256<<20
+	s := start(t, o)
+	s.putCrash(t)
+	want := s.post(t, "/v1/stack?format=text", file(t, crashCore))
 	requests := damagedRequests(t)
 	numbers := make(chan int)
 	var mu sync.Mutex
@@ -236,7 +236,7 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 			for n := range numbers {
 				random := rand.New(rand.NewPCG(*damagedSeed, uint64(n)))
 				r := &requests[random.IntN(len(requests))]
-				o := d.readDamaged(t, r, random, n)
+				o := s.readDamaged(t, r, random, n)
 				mu.Lock()
 				if ended[o.how]++; o.took > slowest.took {
 					slowest = o
@@ -250,7 +250,7 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 	}
 	for n := range runs {
 		if numbers <- n; n%100 == 99 {
-			if _, got := d.request(t, http.MethodPost, "/v1/stack?format=text", bytes.NewReader(core(t))); got != want {
+			if got := s.post(t, "/v1/stack?format=text", file(t, crashCore)); got != want {
 				t.Errorf("after %d damaged files:\n%s\nexpected\n%s", n+1, got, want)
 			}
 		}
@@ -258,43 +258,14 @@ func TestServeOutlivesDamagedFiles(t *testing.T) {
 	close(numbers)
 	both.Wait()
 	t.Logf("%d files of %d: %v; slowest: %v, %s", runs, len(requests), ended, slowest.took, slowest.how)
-	if said := d.log.String(); strings.Contains(said, "worker died") || strings.Contains(said, "goroutine ") {
+	if said := s.log.String(); strings.Contains(said, "worker died") || strings.Contains(said, "goroutine ") {
 		t.Error("a worker died")
 	}
-	d.mustBeClean(t)
-}
-
-// putServer puts the executable of the core.
-func (d *daemon) putServer(t *testing.T) {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(crashDir, "server"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, text := d.request(t, http.MethodPut, "/v1/objects/"+hex.EncodeToString(noteID(b)), bytes.NewReader(b)); a.StatusCode != http.StatusCreated {
-		t.Fatalf("%s: %s", a.Status, text)
-	}
-}
-
-// mustBeClean fails where a server that has nothing to do has files of requests.
-func (d *daemon) mustBeClean(t *testing.T) {
-	t.Helper()
-	for _, pattern := range []string{"state/unwindd/spool/*", "state/unwindd/objects/part-*", "unwindd/s-*/w/*/*"} {
-		await(t, pattern+" is gone", func() bool {
-			found, _ := filepath.Glob(filepath.Join(d.dir, pattern))
-			return len(slices.DeleteFunc(found, isPluginSocket)) == 0
-		})
-	}
-}
-
-// isPluginSocket says whether a file of a worker's folder is a socket of its plugins, which stay.
-func isPluginSocket(path string) bool {
-	info, err := os.Lstat(path)
-	return err != nil || info.IsDir() || info.Mode()&os.ModeSocket != 0
+	s.mustBeClean(t)
 }
 
 // readDamaged has a server read one damaged file.
-func (d *daemon) readDamaged(t *testing.T, r *damagedRequest, random *rand.Rand, n int) (o damagedOutcome) {
+func (s *testServer) readDamaged(t *testing.T, r *damagedRequest, random *rand.Rand, n int) (o damagedOutcome) {
 	t.Helper()
 	path := r.paths[random.IntN(len(r.paths))]
 	body, buildID := r.body(t, random)
@@ -302,9 +273,9 @@ func (d *daemon) readDamaged(t *testing.T, r *damagedRequest, random *rand.Rand,
 	if buildID != nil {
 		method, path = http.MethodPut, path+hex.EncodeToString(buildID)
 	}
-	o.how, o.problem = d.askDamaged(method, path, body)
+	o.how, o.problem = s.askDamaged(method, path, body)
 	if buildID != nil && o.problem == "" && strings.HasPrefix(o.how, "201") {
-		how, problem := d.askDamaged(http.MethodPost, "/v1/symbolize?build-id="+hex.EncodeToString(buildID), []byte(`{"addresses":["0x401100","0x401911","0x1234","0x402ab3","0x10b5"]}`))
+		how, problem := s.askDamaged(http.MethodPost, "/v1/symbolize?build-id="+hex.EncodeToString(buildID), []byte(`{"addresses":["0x401100","0x401911","0x1234","0x402ab3","0x10b5"]}`))
 		o.how, o.problem = o.how+", symbolized "+how, problem
 	}
 	o.took = time.Since(began)
@@ -320,19 +291,19 @@ func (d *daemon) readDamaged(t *testing.T, r *damagedRequest, random *rand.Rand,
 // damagedKinds are how requests of damaged files may end, beside well.
 var damagedKinds = []string{"usage", "not-found", "mismatch", "unreadable", "long-answer"}
 
-// askDamaged makes a request. problem says what of its answer should not be.
-func (d *daemon) askDamaged(method, path string, body []byte) (how, problem string) {
-	how, problem, _ = d.askWhatIsDamaged(method, path, body)
+// askDamaged makes a request. problem tells what is wrong with its answer.
+func (s *testServer) askDamaged(method, path string, body []byte) (how, problem string) {
+	how, problem, _ = s.askWhatIsDamaged(method, path, body)
 	return how, problem
 }
 
 // askWhatIsDamaged is askDamaged with the answer.
-func (d *daemon) askWhatIsDamaged(method, path string, body []byte) (how, problem, answer string) {
-	r, err := http.NewRequest(method, "http://localhost"+path, bytes.NewReader(body)) //nolint:noctx // the test has a limit
+func (s *testServer) askWhatIsDamaged(method, path string, body []byte) (how, problem, answer string) {
+	r, err := http.NewRequest(method, s.url+path, bytes.NewReader(body)) //nolint:noctx // the test has a limit
 	if err != nil {
 		return "none", err.Error(), ""
 	}
-	a, err := d.client.Do(r)
+	a, err := s.client.Do(r)
 	if err != nil {
 		return "none", err.Error(), ""
 	}
@@ -342,8 +313,8 @@ func (d *daemon) askWhatIsDamaged(method, path string, body []byte) (how, proble
 	switch {
 	case err != nil: // the report breaks off
 		return how + " broken", fmt.Sprintf("%v after %d bytes", err, len(text)), string(text)
-	case bytes.Contains(text, []byte(d.dir)):
-		return how, fmt.Sprintf("a folder of the server is in the answer: %.1000q", around(text, d.dir)), string(text)
+	case bytes.Contains(text, []byte(filepath.Dir(s.State))):
+		return how, fmt.Sprintf("a folder of the server is in the answer: %.1000q", around(text, filepath.Dir(s.State))), string(text)
 	case a.StatusCode < http.StatusBadRequest:
 		return how, "", string(text)
 	}
@@ -358,8 +329,25 @@ func (d *daemon) askWhatIsDamaged(method, path string, body []byte) (how, proble
 	return how + " " + kind, "", string(text)
 }
 
-// around is what is about the place of a text in another one.
+// around is the text before and behind the place of another one in it.
 func around(text []byte, what string) []byte {
-	at := bytes.Index(text, []byte(what))
-	return text[max(0, at-200):min(len(text), at+200)]
+	found := bytes.Index(text, []byte(what))
+	return text[max(0, found-200):min(len(text), found+200)]
+}
+
+// mustBeClean fails where a server that has nothing to do has files of requests.
+func (s *testServer) mustBeClean(t *testing.T) {
+	t.Helper()
+	for _, pattern := range []string{s.State + "/spool/*", s.State + "/objects/part-*", s.Run + "/s-*/w/*/*"} {
+		until(t, pattern+" is gone", func() bool {
+			found, _ := filepath.Glob(pattern)
+			return len(slices.DeleteFunc(found, isPluginSocket)) == 0
+		})
+	}
+}
+
+// isPluginSocket reports whether a file of a worker's folder is a socket of its plugins, which stay.
+func isPluginSocket(path string) bool {
+	info, err := os.Lstat(path)
+	return err != nil || info.IsDir() || info.Mode()&os.ModeSocket != 0
 }
