@@ -25,15 +25,15 @@ type unitFlag struct {
 
 // parseUnit reads FILE:OFFSET.
 func parseUnit(text string) (*unitFlag, error) {
-	colon := strings.LastIndexByte(text, ':')
-	if colon <= 0 {
+	at := strings.LastIndexByte(text, ':')
+	if at <= 0 {
 		return nil, fmt.Errorf("--unit %s: expected FILE:OFFSET", text)
 	}
-	offset, err := strconv.ParseUint(text[colon+1:], 0, 64)
+	offset, err := strconv.ParseUint(text[at+1:], 0, 64)
 	if err != nil {
-		return nil, fmt.Errorf("--unit %s: offset %q: expected a decimal number, or hex with 0x", text, text[colon+1:])
+		return nil, fmt.Errorf("--unit %s: offset %q: expected a decimal number, or hex with 0x", text, text[at+1:])
 	}
-	return &unitFlag{path: text[:colon], offset: offset}, nil
+	return &unitFlag{path: text[:at], offset: offset}, nil
 }
 
 // open opens the file, of an architecture, as a module where its own addresses say.
@@ -78,16 +78,16 @@ func (u *unitFlag) surround(t *engine.Target, around *engine.Surroundings) error
 	if own == nil {
 		return fmt.Errorf("--unit: %s is the file of no module of %s, by build ID and by path", u.path, t.Info().Path)
 	}
-	unit := &engine.InUnit{Code: own.Code}
-	around.Unit = unit
+	in := &engine.InUnit{Code: own.Code}
+	around.Unit = in
 	return object.Guard(func() (err error) {
-		d := unit.Code.DWARF()
+		d := in.Code.DWARF()
 		if d == nil {
 			own.Names(0, false) // a module has problems once its names were asked for
 			why := append(own.Info().Problems, u.path+": has no debugging information in .debug_info")
 			return fmt.Errorf("--unit: %s", why[0])
 		}
-		if unit.Unit, unit.Function, err = d.UnitAt(u.offset); err != nil {
+		if in.Unit, in.Function, err = d.UnitAt(u.offset); err != nil {
 			return fmt.Errorf("--unit: %w", err)
 		}
 		return nil

@@ -35,12 +35,12 @@ type Expression struct {
 }
 
 // Expression finds the architecture of the expression in an engine.
-func (e *Evaluate) Expression(host *engine.Engine) (*Expression, error) {
-	a, err := host.Plugins().Find(e.Arch)
+func (e *Evaluate) Expression(in *engine.Engine) (*Expression, error) {
+	a, err := in.Plugins().Find(e.Arch)
 	if err != nil {
 		return nil, err
 	}
-	x := &Expression{job: e, engine: host, d: a.Description()}
+	x := &Expression{job: e, engine: in, d: a.Description()}
 	if x.lanes, err = e.lanes(x.d); err != nil {
 		return nil, err
 	}
@@ -248,10 +248,10 @@ func (x *Expression) surroundings() (around engine.Surroundings, err error) {
 
 // parse reads an expression in the canonical dialect. Offsets in it are as large as those
 // of the unit.
-func (x *Expression) parse(text string, unit *engine.InUnit) ([]byte, error) {
+func (x *Expression) parse(text string, in *engine.InUnit) ([]byte, error) {
 	options := TextOptions(x.d, locexpr.Canonical, x.names)
-	if unit != nil {
-		options.AddressSize, options.OffsetSize = unit.Unit.AddressSize(), unit.Unit.OffsetSize()
+	if in != nil {
+		options.AddressSize, options.OffsetSize = in.Unit.AddressSize(), in.Unit.OffsetSize()
 	}
 	return locexpr.Parse(text, options)
 }
