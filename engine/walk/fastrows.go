@@ -108,7 +108,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 	}
 	stack, start := w.input.sample.Stack, w.input.sample.StackStart
 	order, mask := w.machine.Order, w.thread.binding.ReturnAddressMask
-	distance := uint64(w.machine.Description.CallDistance)
+	distance, addresses := uint64(w.machine.Description.CallDistance), w.machine.addresses
 	var sp uint64 // of f, where it is known
 	isSPKnown := false
 	for f.module != nil && f.index+1 != w.segment.limit {
@@ -124,7 +124,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 				return f
 			}
 		}
-		cfa := (v + uint64(int64(r.cfa))) & w.machine.addresses
+		cfa := (v + uint64(int64(r.cfa))) & addresses
 		place, ok := displace(cfa, int64(r.back), ^uint64(0))
 		from := place - start
 		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
@@ -155,7 +155,7 @@ func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 		}
 		isSPKnown = false
 		if r.hasSP {
-			sp, isSPKnown = displace(cfa, int64(r.sp), w.machine.addresses)
+			sp, isSPKnown = displace(cfa, int64(r.sp), addresses)
 		}
 		f = caller
 		if f.index&63 == 0 && ctx.Err() != nil {
