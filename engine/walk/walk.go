@@ -343,6 +343,7 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 	if w.sampling {
 		return
 	}
+	options := &w.process.shared.options
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
 	if f.hasCFA {
@@ -352,21 +353,24 @@ func (w *walker) finish(ctx context.Context, f *frame) {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
 	switch {
-	case w.process.shared.options.NoSymbols:
+	case options.NoSymbols:
 	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
 	case w.process.unplaced != nil:
 		out.Symbols = w.process.unplaced(w.callOf(f))
 	}
+	if !options.Lanes && !options.Registers && options.Locals == nil {
+		return
+	}
 	var d FrameDetails // copied where there is something in it, so that nothing is allocated else
-	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
+	if options.Lanes || options.Locals != nil {
 		var below []LaneGroup
 		if f.index > 0 {
 			below = w.stack.Frames[f.index-1].Lanes()
 		}
 		d.Lanes = f.laneGroups(ctx, below)
 	}
-	if w.process.shared.options.Registers && !w.segment.isCounting {
+	if options.Registers && !w.segment.isCounting {
 		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
