@@ -7,7 +7,7 @@ import "context"
 // This file has the literal operations (A.2.5.4.3.1) and the arithmetic and
 // logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Where one works on the generic
 // type here, integers wrap around at its size; typed.go has every type, and
-// quick.go what is executed most.
+// quick.go the operations that are executed most.
 
 // signed returns an integer of the generic type as a signed one.
 func (ev *evaluation) signed(v uint64) int64 { return int64(signExtend(v, ev.bits)) }

@@ -34,7 +34,7 @@ func (s *Entry) isIncomplete() bool {
 
 // addPart adds a part of n bits to the composite on the stack, or starts one. The
 // bits are those at a distance from the location on top.
-func (ev *evaluation) addPart(n uint64, by displacement) error {
+func (ev *evaluation) addPart(n uint64, distance displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
 	if top := ev.top(); top != nil && (!top.takesPieces() || ev.n > 1 && ev.stack[ev.n-2].takesPieces()) {
 		var err error
@@ -42,7 +42,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 			return err
 		}
 		whole := part.place
-		if err := ev.shiftPart(&part, n, by); err != nil {
+		if err := ev.shiftPart(&part, n, distance); err != nil {
 			return err
 		}
 		part.place.narrow, part.place.keeps = 0, 0
@@ -81,9 +81,9 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 // 2.6.1.2), which is the last one of the storage on a big-endian machine. There it
 // counts so from the start of the storage only: an offset that other operations
 // have given to a location is in the order of its storage.
-func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
+func (ev *evaluation) shiftPart(l *Location, n uint64, distance displacement) error {
 	if ev.dec.Order == LittleEndian || n == 0 {
-		return l.shift(by, ev.context, ev.bits)
+		return l.shift(distance, ev.context, ev.bits)
 	}
 	l.more = slices.Clone(l.more) // other locations may share it
 	for i := range l.NumPlaces() {
@@ -91,8 +91,8 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
 		if i > 0 {
 			p = &l.more[i-1]
 		}
-		if !ev.fromLeastSignificant(p, n, by) {
-			if err := p.move(by, ev.context, ev.bits); err != nil {
+		if !ev.fromLeastSignificant(p, n, distance) {
+			if err := p.move(distance, ev.context, ev.bits); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
 
 // fromLeastSignificant moves p to where the n bits are that begin at a distance from its
 // last bit. It is false where p is not the start of a register or value that has as many.
-func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) bool {
+func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, distance displacement) bool {
 	size := uint64(p.keeps)
 	switch p.Storage {
 	case Memory:
@@ -115,11 +115,11 @@ func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) 
 	default:
 		return false
 	}
-	if n > size || by.bytes < 0 || by.bytes >= 1<<60 {
+	if n > size || distance.bytes < 0 || distance.bytes >= 1<<60 {
 		return false
 	}
-	distance := uint64(by.bytes)*8 + uint64(by.bits)
-	return distance <= size-n && p.move(bitDisplacement(int64(size-n-distance)), ev.context, ev.bits) == nil
+	bits := uint64(distance.bytes)*8 + uint64(distance.bits)
+	return bits <= size-n && p.move(bitDisplacement(int64(size-n-bits)), ev.context, ev.bits) == nil
 }
 
 // A SpaceContext knows all address spaces of its architecture, which bound the
@@ -351,15 +351,15 @@ func (ev *evaluation) overlay(unit uint64) error {
 	// overlay" has them in the order of its storage.
 	d := &detail{depth: 1}
 	for _, part := range []struct {
-		l        *Location
-		bits, by uint64
+		l           *Location
+		bits, shift uint64
 	}{{&base, offset, 0}, {&over, size, 0}, {&base, all - size - offset, offset + size}} {
 		if part.bits == 0 {
 			continue
 		}
 		l := *part.l
-		if part.by != 0 {
-			if err := l.shift(displacement{bytes: int64(part.by / 8), bits: uint8(part.by % 8)}, ev.context, ev.bits); err != nil {
+		if part.shift != 0 {
+			if err := l.shift(displacement{bytes: int64(part.shift / 8), bits: uint8(part.shift % 8)}, ev.context, ev.bits); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ func (o *Operation) findShape() shape {
 	return anyShape
 }
 
-// A Dialect says which opcode stands for which operation. Opcodes of vendors
+// A Dialect maps opcodes to operations. Opcodes of vendors
 // collide, so the dialect in force belongs to a code object.
 type Dialect struct {
 	Name  string

@@ -207,12 +207,46 @@ func (e *Evaluator) begin(ctx context.Context, expr []byte, c Context, initial [
 		r.evaluations = append(r.evaluations, &evaluation{e: r, stack: make([]Entry, 16)})
 	}
 	ev := r.evaluations[r.nesting-1]
-	ev.settings = e
-	ev.ctx, ev.context = ctx, c
-	if err := ev.start(expr, initial); err != nil {
-		return ev, &Error{Kind: kindOf(err), Err: err}
+	ev.settings, ev.ctx, ev.context = e, ctx, c
+	ev.bits = e.AddressBits
+	if ev.bits == 0 {
+		ev.bits = 64
+	}
+	ev.mask = lowMask(ev.bits)
+	ev.parts, ev.calls, ev.n, ev.bias = 0, 0, 0, e.LoadBias
+	ev.isUninit, ev.isCFI, ev.isObjectless, ev.hasStarts = false, e.CFI, false, false
+	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
+	ev.inst.Op = nil
+	ev.dec.Expr, ev.dec.Dialect, ev.dec.Order, ev.dec.pos = expr, e.Dialect, e.Order, 0
+	if e.Dialect == nil {
+		ev.dec.Dialect = DWARF5
+	}
+	ev.dec.AddressSize, ev.dec.OffsetSize = int(ev.bits+7)/8, e.OffsetSize
+	if ev.bits < 8 || ev.bits > 64 {
+		return ev, &Error{Kind: Evaluation, Err: fmt.Errorf("generic type of %d bits, 8 to 64 expected", ev.bits)}
+	}
+	if len(initial) > 0 {
+		if err := ev.pushAll(initial); err != nil {
+			return ev, &Error{Kind: kindOf(err), Err: err}
+		}
 	}
 	return ev, nil
+}
+
+// pushAll pushes entries of the caller.
+func (ev *evaluation) pushAll(initial []Entry) error {
+	for i := range initial {
+		s, err := ev.push()
+		if err != nil {
+			return err
+		}
+		*s = initial[i]
+		if s.kind == genericEntry {
+			s.value.word &= ev.mask
+			s.value.bits = ev.bits
+		}
+	}
+	return nil
 }
 
 func (e *Evaluator) leave() {
@@ -259,44 +293,6 @@ type evaluation struct {
 	scratch      [8]byte
 	starts       []uint64 // one bit for each offset at which an operation starts, where known
 	hasStarts    bool     // starts belongs to this expression
-}
-
-// start sets all of the evaluation but its contexts.
-func (ev *evaluation) start(expr []byte, initial []Entry) error {
-	e := ev.settings
-	ev.bits = e.AddressBits
-	if ev.bits == 0 {
-		ev.bits = 64
-	}
-	ev.mask = lowMask(ev.bits)
-	ev.parts, ev.calls, ev.isUninit = 0, 0, false
-	ev.isCFI, ev.isObjectless = e.CFI, false
-	ev.bias = e.LoadBias
-	ev.hasStarts = false
-	ev.n = 0
-	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
-	ev.inst.Op = nil
-	dialect := e.Dialect
-	if dialect == nil {
-		dialect = DWARF5
-	}
-	ev.dec.Expr, ev.dec.Dialect, ev.dec.Order, ev.dec.pos = expr, dialect, e.Order, 0
-	ev.dec.AddressSize, ev.dec.OffsetSize = int(ev.bits+7)/8, e.OffsetSize
-	if ev.bits < 8 || ev.bits > 64 {
-		return fmt.Errorf("generic type of %d bits, 8 to 64 expected", ev.bits)
-	}
-	for i := range initial {
-		s, err := ev.push()
-		if err != nil {
-			return err
-		}
-		*s = initial[i]
-		if s.kind == genericEntry {
-			s.value.word &= ev.mask
-			s.value.bits = ev.bits
-		}
-	}
-	return nil
 }
 
 // execute executes the operations, from the first to the end.

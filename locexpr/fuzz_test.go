@@ -36,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte, bits, dialect uint8, big bool) {
 		d, size, order := fuzzDialect(dialect), int(bits)/8, fuzzOrder(big)
 		end := 0
-		for in, err := range Decode(code, d, size, order) {
+		for instruction, err := range Decode(code, d, size, order) {
 			if err != nil {
 				var fail *Error
 				if !errors.As(err, &fail) || fail.Kind != IllFormed || fail.Offset != end {
@@ -45,10 +45,10 @@ func FuzzDecode(f *testing.F) {
 				end = len(code)
 				break
 			}
-			if in.Offset != end || in.Size < 1 || in.Op == nil || in.Op.eval == nil {
-				t.Fatalf("after offset %d: %+v", end, in)
+			if instruction.Offset != end || instruction.Size < 1 || instruction.Op == nil || instruction.Op.eval == nil {
+				t.Fatalf("after offset %d: %+v", end, instruction)
 			}
-			end += in.Size
+			end += instruction.Size
 		}
 		if end != len(code) {
 			t.Fatalf("%d of %d bytes decoded", end, len(code))

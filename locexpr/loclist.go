@@ -113,7 +113,7 @@ func (e *ListEntry) Covers(pc uint64) bool {
 	return !e.IsDefault() && !e.IsDead && e.Start <= pc && pc < e.End
 }
 
-// A ListError says what is wrong with a location list, or with an expression of
+// A ListError is an error of a location list, or with an expression of
 // it.
 type ListError struct {
 	Kind    ErrorKind
@@ -139,7 +139,7 @@ func (e *ListError) Unwrap() error {
 // the entries that have an expression. base is the base address of the unit;
 // entries of the list may change it for those after them. addrx returns an
 // address of the unit's part of .debug_addr; it may be nil where there is none.
-// An error, which is a *ListError, ends the list, but for a range that ends before it
+// An error, which is a *ListError, ends the list, except for a range that ends before it
 // starts: Intel's compiler writes such ones among others.
 func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (uint64, error)) iter.Seq2[ListEntry, error] {
 	return func(yield func(ListEntry, error) bool) {

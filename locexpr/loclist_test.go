@@ -431,19 +431,19 @@ func FuzzLocationLists(f *testing.F) {
 			Section: "sec", Data: data, Format: ListFormat(format % 3), AddressSize: int(size % 10), Order: fuzzOrder(big),
 			OffsetSize: []int{0, 4, 8}[format/3%3],
 		}
-		at, count := offset, 0
+		last, count := offset, 0
 		for e, err := range s.Entries(offset, 0x100, testAddrx) {
 			if err != nil {
 				mustBeListError(t, err)
 				break
 			}
-			if count > 0 && e.Offset <= at || e.Offset < at || e.Offset+uint64(len(e.Expr)) > uint64(len(data)) {
-				t.Fatalf("entry %+v after 0x%x", e, at)
+			if count > 0 && e.Offset <= last || e.Offset < last || e.Offset+uint64(len(e.Expr)) > uint64(len(data)) {
+				t.Fatalf("entry %+v after 0x%x", e, last)
 			}
 			if !e.IsDead && (e.Start > e.End || e.IsDefault() && e.End != 0) {
 				t.Fatalf("entry %+v", e)
 			}
-			at = e.Offset
+			last = e.Offset
 			count++
 		}
 		exprs, err := s.At(offset, pc, 0x100, testAddrx)
@@ -468,10 +468,10 @@ func FuzzLocationLists(f *testing.F) {
 		} else if h.Base > h.End || h.End > uint64(len(data)) {
 			t.Fatalf("header %+v of %d bytes", h, len(data))
 		}
-		if at, err := s.Indexed(offset, pc); err != nil {
+		if list, err := s.Indexed(offset, pc); err != nil {
 			mustBeListError(t, err)
-		} else if at > uint64(len(data)) {
-			t.Fatalf("a list at 0x%x of %d bytes", at, len(data))
+		} else if list > uint64(len(data)) {
+			t.Fatalf("a list at 0x%x of %d bytes", list, len(data))
 		}
 	})
 }

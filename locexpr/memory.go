@@ -323,12 +323,12 @@ func opEntryValue(ev *evaluation) error {
 func opUndefined(ev *evaluation) error { return ev.pushLocation(&Location{}) }
 
 // offset pops a location and pushes it moved.
-func (ev *evaluation) offset(by displacement) error {
+func (ev *evaluation) offset(distance displacement) error {
 	l, err := ev.popLocation()
 	if err != nil {
 		return err
 	}
-	if err := l.shift(by, ev.context, ev.bits); err != nil {
+	if err := l.shift(distance, ev.context, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)

@@ -5,7 +5,7 @@ package locexpr
 // This file has where objects are that are smaller than the register or the value that
 // they are in. DWARF leaves it to the ABI (DWARF 5, 2.6.1.1.3 and 2.6.1.2).
 
-// Narrow says where in a register objects are that are smaller than it.
+// Narrow is the place in a register of objects that are smaller than it.
 type Narrow uint8
 
 // The ways in which registers have smaller objects.
@@ -27,7 +27,7 @@ type RegisterContext interface {
 	NarrowIn(reg uint64) Narrow
 }
 
-// keepRegister notes in the places of l that they are the whole register.
+// keepRegister records in the places of l that they are the whole register.
 func (ev *evaluation) keepRegister(l *Location, reg uint64) {
 	narrow := NarrowLow
 	if c, ok := ev.context.(RegisterContext); ok {

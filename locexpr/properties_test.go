@@ -245,11 +245,11 @@ func regroup(r *rapid.T, parts []Part) Location {
 		}
 	}
 	if len(out) > 1 && rapid.Bool().Draw(r, "group") {
-		at := rapid.IntRange(1, len(out)-1).Draw(r, "at")
-		group := CompositeLocation(out[:at])
+		first := rapid.IntRange(1, len(out)-1).Draw(r, "at")
+		group := CompositeLocation(out[:first])
 		size, _ := group.Place(0).StorageBits()
 		if size > 0 {
-			out = append([]Part{{size, group}}, out[at:]...)
+			out = append([]Part{{size, group}}, out[first:]...)
 		}
 	}
 	return CompositeLocation(out)
@@ -307,10 +307,10 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 				code.op("LLVM_extend", k, 2)
 				left = 2 * k
 			case 3:
-				at := rapid.Uint64Range(0, left-1).Draw(r, "at")
-				k := rapid.Uint64Range(0, min(left-at, 64)).Draw(r, "overlay")
+				offset := rapid.Uint64Range(0, left-1).Draw(r, "at")
+				k := rapid.Uint64Range(0, min(left-offset, 64)).Draw(r, "overlay")
 				code.op("reg3")
-				code.op("constu", at)
+				code.op("constu", offset)
 				code.op("constu", k)
 				code.op("LLVM_bit_overlay")
 			default:

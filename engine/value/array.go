@@ -121,7 +121,7 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 	}
 	n := min(x.count, uint64(r.limits.Elements))
 	for i := range n {
-		at, err := offset(l, i, inner)
+		place, err := offset(l, i, inner)
 		name := fmt.Sprintf("[%d]", x.lower+int64(i))
 		var child Value
 		switch {
@@ -133,10 +133,10 @@ func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexp
 			if r.left--; r.left < 0 {
 				child.fail(errTooMany)
 			} else {
-				r.elements(ctx, &child, t, at, extents[1:], size, depth)
+				r.elements(ctx, &child, t, place, extents[1:], size, depth)
 			}
 		default:
-			child = r.read(ctx, name, t, at, depth+1)
+			child = r.read(ctx, name, t, place, depth+1)
 		}
 		v.Children = append(v.Children, child)
 		if r.left < 0 || i >= maxFailures && allFailed(v.Children) {
@@ -189,7 +189,7 @@ func offset(l locexpr.Location, index uint64, distance int64) (locexpr.Location,
 	return l.Offset(int64(low) * sign)
 }
 
-// isSimple says whether values of a type have no parts.
+// isSimple reports whether values of a type have no parts.
 func isSimple(t *dwarf.Type) bool {
 	switch t.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion, dwarf.KindArray:

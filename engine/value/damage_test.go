@@ -83,8 +83,8 @@ func damage(file []byte, patches []byte) []byte {
 			if int(patches[i])%3 != map[string]int{".debug_info": 0, ".debug_abbrev": 1, ".data": 2}[name] {
 				continue
 			}
-			at := (uint64(patches[i+1])<<8 | uint64(patches[i+2])) * s.Size >> 16
-			file[s.Offset+at] = patches[i+3]
+			offset := (uint64(patches[i+1])<<8 | uint64(patches[i+2])) * s.Size >> 16
+			file[s.Offset+offset] = patches[i+3]
 		}
 	}
 	return file
@@ -126,14 +126,14 @@ func TestTypesThatContainThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(name string) dwarf.Entry {
+	named := func(name string) dwarf.Entry {
 		list, err := d.TypesNamed(name)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%s: %d types: %v", name, len(list), err)
 		}
 		return list[0]
 	}
-	class, base := of("sum"), of("plain_base")
+	class, base := named("sum"), named("plain_base")
 	typ, err := class.AsType()
 	if err != nil {
 		t.Fatal(err)
@@ -143,14 +143,14 @@ func TestTypesThatContainThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := class.Unit().Offset()
-	at := o.Section(".debug_info").Offset + parts.Members[0].Offset()
+	offset := o.Section(".debug_info").Offset + parts.Members[0].Offset()
 	reference := func(e dwarf.Entry) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(e.Offset()-unit)) }
 	damaged := append([]byte(nil), file...)
-	from := bytes.Index(damaged[at:at+16], reference(base))
+	from := bytes.Index(damaged[offset:offset+16], reference(base))
 	if from < 0 {
 		t.Fatal("the base class has no reference of 4 bytes")
 	}
-	copy(damaged[at+uint64(from):], reference(class))
+	copy(damaged[offset+uint64(from):], reference(class))
 	again, err := object.New("damaged", damaged)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestTypesThatContainThemselves(t *testing.T) {
 	m := &image{object: again}
 	v := m.read(t.Context(), list[0], Limits{Raw: true, Depth: MaxDepth})
 	depth := 0
-	for at := &v.Value; len(at.Children) > 0; at = &at.Children[0] {
+	for inner := &v.Value; len(inner.Children) > 0; inner = &inner.Children[0] {
 		depth++
 	}
 	if depth > MaxNesting || v.Status != Partial && v.Status != Failed {

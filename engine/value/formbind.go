@@ -16,7 +16,7 @@ import (
 // This file binds the expressions of a form to a type: members become offsets. A form
 // of which a member is missing is for another version of the library.
 
-// A class says what an expression gives.
+// A class is the kind of result of an expression.
 type class uint8
 
 const (
@@ -119,11 +119,11 @@ func shownName(t *dwarf.Type) string {
 }
 
 // declare makes a variable.
-func (b *binder) declare(name string, of *bound) int {
+func (b *binder) declare(name string, typed *bound) int {
 	slot := b.slots
 	b.slots++
-	v := *of
-	if (of.class != classType || of.eval != nil) && !of.isConstant {
+	v := *typed
+	if (typed.class != classType || typed.eval != nil) && !typed.isConstant {
 		v.eval = func(ctx context.Context, r *run) (operand, error) { return r.slots[slot], nil }
 	}
 	b.scope = append(b.scope, variable{name, slot, &v})
@@ -223,7 +223,7 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 		if x, err = loaded(x); err != nil {
 			return err
 		}
-		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: at(x)})
+		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: atAddress(x)})
 		return b.numbers(bc, exprs[1])
 	}
 	if x.t == nil {

@@ -109,17 +109,17 @@ func (b *binder) callElement(args []*expr) (*bound, error) {
 // arg(n) is the n-th argument of the object's template, arg(n, T) that of another
 // type's. Where n is found in the object, so is the type.
 func (b *binder) callArg(args []*expr) (*bound, error) {
-	of := b.plain
+	argument := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
 		if err != nil {
 			return nil, err
 		}
-		if of, err = t.Plain(); err != nil {
+		if argument, err = t.Plain(); err != nil {
 			return nil, err
 		}
 	}
-	parts, err := of.Parts()
+	parts, err := argument.Parts()
 	if err != nil {
 		return nil, err
 	}
@@ -178,20 +178,20 @@ func (b *binder) callArgs(args []*expr) (*bound, error) {
 // nested(name) is a type that is declared in the object's class or a base of it,
 // nested(name, T) in another.
 func (b *binder) callNested(args []*expr) (*bound, error) {
-	of := b.plain
+	nested := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
 		if err != nil {
 			return nil, err
 		}
-		of = t
+		nested = t
 	}
-	t, err := nestedType(of, args[0].text, 0)
+	t, err := nestedType(nested, args[0].text, 0)
 	if err != nil {
 		return nil, err
 	}
 	if t == nil {
-		return nil, notBound("%s has no type %s", of, args[0].text)
+		return nil, notBound("%s has no type %s", nested, args[0].text)
 	}
 	return typeOf(t), nil
 }
@@ -234,7 +234,7 @@ func (b *binder) callAt(args []*expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return retyped(&bound{class: classPlace, eval: at(n)}, t), nil
+	return retyped(&bound{class: classPlace, eval: atAddress(n)}, t), nil
 }
 
 // cast(x, T) is what is at the place x as an object of type T, or the number x as one of
@@ -266,8 +266,8 @@ func retyped(x, t *bound) *bound {
 		if err != nil {
 			return o, err
 		}
-		of, err := t.eval(ctx, r)
-		o.t = of.t
+		typed, err := t.eval(ctx, r)
+		o.t = typed.t
 		return o, err
 	}
 	return &y

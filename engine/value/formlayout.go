@@ -7,7 +7,7 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// This file says where objects stand that no member describes, by the sizes and
+// This file computes where objects are that no member describes, by the sizes and
 // alignments of types.
 
 // derived(x, T, U...) is the first member that a class has beside its base x, of those
@@ -30,11 +30,11 @@ func dataSize(t *dwarf.Type) (uint64, error) {
 	end := uint64(0)
 	for i := range parts.Members {
 		m := &parts.Members[i]
-		of, err := m.ValueType()
+		element, err := m.ValueType()
 		if err != nil {
 			return 0, err
 		}
-		size, err := sizeOf(of)
+		size, err := sizeOf(element)
 		if err != nil {
 			return 0, err
 		}
@@ -104,8 +104,8 @@ func alignment(t *dwarf.Type, depth int) uint64 {
 			return most
 		}
 		for i := range parts.Members {
-			if of, err := parts.Members[i].ValueType(); err == nil {
-				most = max(most, alignment(of, depth+1))
+			if element, err := parts.Members[i].ValueType(); err == nil {
+				most = max(most, alignment(element, depth+1))
 			}
 		}
 		return most

@@ -87,11 +87,11 @@ func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, er
 		if m.At != nil || m.Role == dwarf.DataMember && m.Name != "" {
 			continue
 		}
-		of, err := m.ValueType()
+		member, err := m.ValueType()
 		if err != nil {
 			return nil, 0, err
 		}
-		if found, bits, err := findMember(of, name, depth+1); found != nil || err != nil {
+		if found, bits, err := findMember(member, name, depth+1); found != nil || err != nil {
 			return found, bits + m.Bits, err
 		}
 	}
@@ -111,11 +111,11 @@ func onlyMember(t *dwarf.Type) (*dwarf.Member, error) {
 		if m.Role == dwarf.VariantPart || m.At != nil {
 			return nil, notBound("%s is no number", t)
 		}
-		of, err := m.ValueType()
+		member, err := m.ValueType()
 		if err != nil {
 			return nil, err
 		}
-		if isEmpty(of, 0) {
+		if isEmpty(member, 0) {
 			continue
 		}
 		if only != nil {
@@ -129,7 +129,7 @@ func onlyMember(t *dwarf.Type) (*dwarf.Member, error) {
 	return only, nil
 }
 
-// isEmpty says whether a type has no data.
+// isEmpty reports whether a type has no data.
 func isEmpty(t *dwarf.Type, depth int) bool {
 	plain, err := t.Plain()
 	if err != nil || depth > maxBases {
@@ -150,7 +150,7 @@ func isEmpty(t *dwarf.Type, depth int) bool {
 		if m.Role != dwarf.BaseClass {
 			return false
 		}
-		if of, err := m.ValueType(); err != nil || !isEmpty(of, depth+1) {
+		if member, err := m.ValueType(); err != nil || !isEmpty(member, depth+1) {
 			return false
 		}
 	}
@@ -241,7 +241,7 @@ func deref(x *bound) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: t, eval: at(n)}, nil
+	return &bound{class: classPlace, t: t, eval: atAddress(n)}, nil
 }
 
 // pointee is the type that pointers of a type point to.
@@ -266,7 +266,7 @@ func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 }
 
 // at is the place at an address.
-func at(n *bound) func(context.Context, *run) (operand, error) {
+func atAddress(n *bound) func(context.Context, *run) (operand, error) {
 	return func(ctx context.Context, r *run) (operand, error) {
 		o, err := n.eval(ctx, r)
 		return operand{l: r.memory(o.n)}, err

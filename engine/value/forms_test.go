@@ -97,11 +97,11 @@ const garbageAt = 0x10000
 var errOutside = errNotThere
 
 func (g *garbage) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
-	at := address - garbageAt
-	if at > uint64(len(g.data)) || uint64(len(g.data))-at < uint64(len(dst)) {
+	offset := address - garbageAt
+	if offset > uint64(len(g.data)) || uint64(len(g.data))-offset < uint64(len(dst)) {
 		return errOutside
 	}
-	copy(dst, g.data[at:])
+	copy(dst, g.data[offset:])
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
 
 // entry reads a key and a value.
 func (r *run) entry(ctx context.Context, c *boundClause) error {
-	at := r.found
+	place := r.found
 	if full, err := r.isFull(); full || err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (r *run) entry(ctx context.Context, c *boundClause) error {
 		r.v.IsDeep = true
 		return errEnough
 	}
-	e := Value{Name: "[" + strconv.FormatUint(at, 10) + "]", Role: Entry, Status: OK, shape: structure}
+	e := Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: Entry, Status: OK, shape: structure}
 	e.Children = []Value{
 		r.value(ctx, "key", c.exprs[0], key, keyType),
 		r.value(ctx, "value", c.exprs[1], value, valueType),

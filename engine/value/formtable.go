@@ -18,7 +18,7 @@ import (
 //go:embed tables/*.forms
 var tableFiles embed.FS
 
-// A form says how objects of types are shown whose names match a pattern.
+// A form is how objects of types are shown whose names match a pattern.
 type form struct {
 	name     string   // of the first pattern, without arguments: what problems call it
 	patterns []string // of types' names
@@ -26,7 +26,7 @@ type form struct {
 	isText   bool // a string is what it shows
 }
 
-// A clauseOp says what a clause does.
+// A clauseOp is the effect of a clause.
 type clauseOp uint8
 
 const (
@@ -344,7 +344,7 @@ func (t *table) matching(name string) (list []*form) {
 	return list
 }
 
-// matches says whether a name is one of a pattern, in which * stands for anything. That
+// matches reports whether a name is one of a pattern, in which * stands for anything. That
 // of a template whose name has no arguments is one of every pattern.
 func matches(pattern, name string) bool {
 	if !strings.Contains(name, "<") && isWord(name[0]) {

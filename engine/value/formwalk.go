@@ -127,14 +127,14 @@ func (r *run) bnode(ctx context.Context, c *boundClause, next int, node operand,
 	if err := r.step(); err != nil {
 		return err
 	}
-	at := func(i uint64) { r.slots[c.slot], r.slots[c.indexSlot] = node, operand{n: i} }
-	at(0)
+	visit := func(i uint64) { r.slots[c.slot], r.slots[c.indexSlot] = node, operand{n: i} }
+	visit(0)
 	size, err := r.number(ctx, c.exprs[2])
 	if err != nil {
 		return err
 	}
 	for i := uint64(0); i <= size; i++ {
-		at(i)
+		visit(i)
 		if height > 0 {
 			child, err := c.exprs[3].eval(ctx, r)
 			if err == nil {
@@ -143,7 +143,7 @@ func (r *run) bnode(ctx context.Context, c *boundClause, next int, node operand,
 			if err != nil {
 				return err
 			}
-			at(i)
+			visit(i)
 		}
 		if i == size {
 			break

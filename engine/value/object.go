@@ -59,7 +59,7 @@ func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location
 		child.fail(fmt.Errorf("type of the member: %w", err))
 		return child
 	}
-	at, err := r.memberLocation(ctx, m, l)
+	place, err := r.memberLocation(ctx, m, l)
 	if err != nil {
 		child := Value{Name: m.Name, Type: t.String()}
 		child.fail(err)
@@ -69,15 +69,15 @@ func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location
 	case m.FieldBits > 0 && m.At == nil && r.isReversed(t):
 		return r.reversedField(ctx, m, t, l)
 	case m.FieldBits > 0:
-		return r.field(ctx, m, t, at)
+		return r.field(ctx, m, t, place)
 	case m.Role == dwarf.BaseClass: // its members are the object's own
-		child := r.read(ctx, "", t, at, depth)
+		child := r.read(ctx, "", t, place, depth)
 		child.Name, child.Role = child.Type, Base
 		return child
 	case m.Name == "": // those of an unnamed structure or union likewise
-		return r.read(ctx, "", t, at, depth)
+		return r.read(ctx, "", t, place, depth)
 	}
-	return r.read(ctx, m.Name, t, at, depth+1)
+	return r.read(ctx, m.Name, t, place, depth+1)
 }
 
 // memberLocation is where a member of an object is (DWARF 5, 5.7.6).
@@ -151,11 +151,11 @@ func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Ty
 // most significant bit of each byte where isBig is true, else from the least.
 func bitsOf(b []byte, from, count uint64, isBig bool) (n uint64) {
 	for i := range count {
-		at := from + i
+		first := from + i
 		if isBig {
-			n = n<<1 | uint64(b[at/8]>>(7-at%8)&1)
+			n = n<<1 | uint64(b[first/8]>>(7-first%8)&1)
 		} else {
-			n |= uint64(b[at/8]>>(at%8)&1) << i
+			n |= uint64(b[first/8]>>(first%8)&1) << i
 		}
 	}
 	return n
@@ -219,7 +219,7 @@ func (r *Reader) chosenVariant(ctx context.Context, m *dwarf.Member, l locexpr.L
 	if err != nil {
 		return nil, err
 	}
-	at, err := r.memberLocation(ctx, m.Discriminant, l)
+	place, err := r.memberLocation(ctx, m.Discriminant, l)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (r *Reader) chosenVariant(ctx context.Context, m *dwarf.Member, l locexpr.L
 	if !t.IsSized || size == 0 {
 		return nil, errNoSize
 	}
-	b, err := r.bytes(ctx, at, size)
+	b, err := r.bytes(ctx, place, size)
 	if err != nil {
 		return nil, err
 	}

@@ -109,13 +109,13 @@ func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.T
 	r.begin(unit)
 	l = r.objectAt(t, l)
 	for i, s := range p.steps {
-		plain, at, err := r.referred(ctx, t, l)
+		plain, object, err := r.referred(ctx, t, l)
 		if err != nil {
 			return Value{}, l, err
 		}
-		next, place, err := r.stepTo(ctx, plain, at, s)
+		next, place, err := r.stepTo(ctx, plain, object, s)
 		if errors.Is(err, errNoStep) { // of a container, whose elements only its form knows
-			v, err := r.selectForm(ctx, t, at, p.steps[i:])
+			v, err := r.selectForm(ctx, t, object, p.steps[i:])
 			v.Name = p.text
 			return v, locexpr.UndefinedLocation(), err
 		}
@@ -186,20 +186,20 @@ func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, 
 		if err != nil {
 			return nil, l, err
 		}
-		plain, at, err := r.referred(ctx, element, target)
+		plain, place, err := r.referred(ctx, element, target)
 		if err != nil {
 			return nil, l, err
 		}
-		return r.stepTo(ctx, plain, at, s)
+		return r.stepTo(ctx, plain, place, s)
 	case s.member != "":
-		m, at, err := r.memberNamed(ctx, t, l, s.member, 0)
+		m, place, err := r.memberNamed(ctx, t, l, s.member, 0)
 		if err != nil {
 			return nil, l, err
 		}
 		if m == nil {
 			return nil, l, fmt.Errorf("%s of a %s: %w", s.member, t, errNoStep)
 		}
-		return m.Type, at, nil
+		return m.Type, place, nil
 	}
 	return nil, l, fmt.Errorf("[%d] of a %s: %w", s.index, t, errNoStep)
 }
@@ -242,8 +242,8 @@ func (r *Reader) elementAt(ctx context.Context, t *dwarf.Type, l locexpr.Locatio
 	if l, err = r.dataLocation(ctx, t, l); err != nil {
 		return nil, l, err
 	}
-	at, err := offset(l, uint64(index-x.lower), size)
-	return element, at, err
+	place, err := offset(l, uint64(index-x.lower), size)
+	return element, place, err
 }
 
 // memberNamed is a member of an object, of its base classes or of an unnamed one; nil
@@ -262,8 +262,8 @@ func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Locat
 			}
 			for k := range chosen.Members {
 				if c := &chosen.Members[k]; c.Name == name {
-					at, err := r.memberLocation(ctx, c, l)
-					return c, at, err
+					place, err := r.memberLocation(ctx, c, l)
+					return c, place, err
 				}
 			}
 			continue
@@ -272,7 +272,7 @@ func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Locat
 		if m.Name != name && !isInner || m.Type == nil {
 			continue
 		}
-		at, err := r.memberLocation(ctx, m, l)
+		place, err := r.memberLocation(ctx, m, l)
 		if err != nil {
 			return nil, l, err
 		}
@@ -280,14 +280,14 @@ func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Locat
 			if m.FieldBits > 0 {
 				return nil, l, fmt.Errorf("%s is a bit field: %w", name, errNoStep)
 			}
-			return m, at, nil
+			return m, place, nil
 		}
 		plain, err := m.Type.Plain()
 		if err != nil {
 			return nil, l, err
 		}
-		if found, at, err := r.memberNamed(ctx, plain.Complete(), at, name, depth+1); found != nil || err != nil {
-			return found, at, err
+		if found, place, err := r.memberNamed(ctx, plain.Complete(), place, name, depth+1); found != nil || err != nil {
+			return found, place, err
 		}
 	}
 	return nil, l, nil

@@ -51,7 +51,7 @@ func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr
 	}
 }
 
-// followsPointers says whether users of a language expect to see what a pointer points
+// followsPointers reports whether users of a language expect to see what a pointer points
 // to.
 func (r *Reader) followsPointers() bool {
 	return !r.limits.Raw && (r.language == dw.LangGo || r.language == dw.LangRust)
@@ -135,22 +135,22 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 		if l.NumPlaces() != 1 || p.Storage != locexpr.Composite {
 			return l
 		}
-		at := p.BitOffset
+		offset := p.BitOffset
 		found := false
 		for _, part := range p.Parts() {
-			if at == 0 && part.Bits >= bits {
+			if offset == 0 && part.Bits >= bits {
 				l, found = part.Location, true
 				break
 			}
-			if at < part.Bits {
-				inner, err := part.Location.Offset(int64(at))
+			if offset < part.Bits {
+				inner, err := part.Location.Offset(int64(offset))
 				if err != nil {
 					return l
 				}
-				l, found = inner, part.Bits-at >= bits
+				l, found = inner, part.Bits-offset >= bits
 				break
 			}
-			at -= part.Bits
+			offset -= part.Bits
 		}
 		if !found {
 			return l
@@ -310,14 +310,14 @@ func (r *Reader) terminated(ctx context.Context, t *locexpr.BaseType, l locexpr.
 	// Memory is read piece by piece: the string may lie before what is not there.
 	const piece = 16
 	for len(codes) < r.limits.Elements {
-		at, err := l.Offset(int64(uint64(len(codes)) * size * 8))
+		place, err := l.Offset(int64(uint64(len(codes)) * size * 8))
 		if err != nil {
 			break
 		}
-		b, err := r.bytes(ctx, at, piece*size)
+		b, err := r.bytes(ctx, place, piece*size)
 		n := piece
 		if err != nil {
-			if b, err = r.bytes(ctx, at, size); err != nil {
+			if b, err = r.bytes(ctx, place, size); err != nil {
 				if len(codes) == 0 {
 					return "", false
 				}

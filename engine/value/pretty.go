@@ -152,7 +152,7 @@ func withoutVersion(name string) string {
 	return strings.Join(kept, "::") + args
 }
 
-// isLeaf says whether values of a type have no parts: numbers, and strings.
+// isLeaf reports whether values of a type have no parts: numbers, and strings.
 func (r *Reader) isLeaf(t *dwarf.Type) bool {
 	plain, err := t.Plain()
 	if err != nil || isSimple(plain) {

@@ -122,14 +122,14 @@ func (v *Value) fail(err error) {
 	v.Status, v.Problem = Failed, err.Error()
 }
 
-// Fail says why a value is not known; nil: it is.
+// Fail records why a value is not known; nil: it is.
 func (v *Value) Fail(err error) {
 	if err != nil {
 		v.fail(err)
 	}
 }
 
-// isOptimizedOut says whether an error means that the program has no longer what is
+// isOptimizedOut reports whether an error means that the program has no longer what is
 // asked for: nothing describes it, or it is behind the end of what does, as padding of
 // a structure in registers is.
 func isOptimizedOut(err error) bool {

@@ -47,7 +47,7 @@ func (r *Reader) base(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Lo
 	v.setText(r.baseText(base, number))
 }
 
-// isCharacterName says whether a type of such a name has characters. In C they are
+// isCharacterName reports whether a type of such a name has characters. In C they are
 // names of integers.
 func isCharacterName(name string) bool {
 	switch name {
@@ -209,7 +209,7 @@ func hex(n uint64) string {
 	return string(strconv.AppendUint(append(b[:0], "0x"...), n, 16))
 }
 
-// hasCharacters says whether integers of a byte may be characters in the language.
+// hasCharacters reports whether integers of a byte may be characters in the language.
 func (r *Reader) hasCharacters() bool {
 	return r.language != dw.LangRust && r.language != dw.LangGo
 }
@@ -378,7 +378,7 @@ func extendedAsEnum(t *dwarf.Type, n, bits uint64) (extended uint64, isSigned bo
 	return SignExtended(n, bits), true
 }
 
-// IsSigned says whether a base type has signed integers.
+// IsSigned reports whether a base type has signed integers.
 func IsSigned(t *locexpr.BaseType) bool {
 	return t != nil && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar)
 }
@@ -449,7 +449,7 @@ func enumName(t *dwarf.Type, name string) string {
 	return name
 }
 
-// areFlags says whether the values of an enumeration are made to be combined: no two
+// areFlags reports whether the values of an enumeration are made to be combined: no two
 // of them have a bit in common, and the bits of each are neighbours, as are those of
 // a field of several bits.
 func areFlags(list []dwarf.Enumerator, mask uint64) bool {
@@ -464,7 +464,7 @@ func areFlags(list []dwarf.Enumerator, mask uint64) bool {
 	return len(list) > 0
 }
 
-// isField says whether the bits of a number are neighbours.
+// isField reports whether the bits of a number are neighbours.
 func isField(n uint64) bool {
 	n >>= bits.TrailingZeros64(n)
 	return n&(n+1) == 0

@@ -38,15 +38,15 @@ func (m *image) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.
 			continue
 		}
 		data, err := s.Data()
-		at := address - s.Address
-		if s.Size-at < uint64(len(dst)) {
+		offset := address - s.Address
+		if s.Size-offset < uint64(len(dst)) {
 			return errNotThere
 		}
-		if err != nil || uint64(len(data)) < at+uint64(len(dst)) { // .bss
+		if err != nil || uint64(len(data)) < offset+uint64(len(dst)) { // .bss
 			clear(dst)
 			return nil //nolint:nilerr // it has no bytes in the file
 		}
-		copy(dst, data[at:])
+		copy(dst, data[offset:])
 		return nil
 	}
 	return errNotThere
@@ -84,9 +84,9 @@ func (m *image) read(ctx context.Context, e dwarf.Entry, limits Limits) Variable
 	t, err := e.ValueType()
 	var l locexpr.Location
 	if err == nil {
-		var at *dwarf.Location
-		if at, err = e.Placed(); err == nil && at != nil {
-			l, err = m.Evaluate(ctx, at, l)
+		var placed *dwarf.Location
+		if placed, err = e.Placed(); err == nil && placed != nil {
+			l, err = m.Evaluate(ctx, placed, l)
 		}
 	}
 	return r.Variable(ctx, e.Unit(), e.QualifiedName(), t, l, err)

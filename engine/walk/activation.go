@@ -61,7 +61,7 @@ func (a Activation) Module() *code.Module { return a.frame.module }
 // object, inside the call of a frame that has called.
 func (a Activation) Lookup() uint64 { return a.frame.lookup }
 
-// Location says where a register of the frame is (A.2.5.4.4.4). The error says that
+// Location returns where a register of the frame is (A.2.5.4.4.4). The error says that
 // this is not known.
 func (a Activation) Location(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	return a.frame.location(ctx, reg)
@@ -92,7 +92,7 @@ func (a Activation) Evaluate(ctx context.Context, function dwarf.Entry, unit dwa
 	return a.unitContext(function).evaluate(ctx, unit, expr)
 }
 
-// Locate says where a variable, a parameter or a constant is by its entry, in a
+// Locate returns where a variable, a parameter or a constant is by its entry, in a
 // frame of a function. It is the undefined location where it was optimized out, and
 // an implicit one of a DW_AT_const_value. Guard as Evaluate does.
 func (a Activation) Locate(ctx context.Context, function, variable dwarf.Entry) (locexpr.Location, error) {

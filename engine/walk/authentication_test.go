@@ -39,7 +39,7 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		row      *cfi.Row
-		by       code.FoundBy
+		found    code.FoundBy
 		pc, want uint64
 	}{
 		{"no bit of a signature", plain(false), code.ByCFI, 0x1000, 0x1000},
@@ -53,7 +53,7 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 		{"not signed by an expression", expression(dw.OpLit0), code.ByCFI, far, far},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			source := &code.Row{Rules: c.row, By: c.by, Defaults: w.machine.Defaults}
+			source := &code.Row{Rules: c.row, By: c.found, Defaults: w.machine.Defaults}
 			source.Compile(w.machine.Machine)
 			f := w.frame(0)
 			f.source, f.hasCFA, f.cfa = source, true, 0x2000

@@ -51,8 +51,8 @@ func (c *call) find(ctx context.Context, u *unitContext) error {
 		return noCallValue("the function is not described")
 	}
 	if tail := u.frame.tailCaller(); tail != nil {
-		by := tail.called.tail
-		c.caller, c.site = tail.unitContext(by.from.body, u.around.Lane), by.site
+		left := tail.called.tail
+		c.caller, c.site = tail.unitContext(left.from.body, u.around.Lane), left.site
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, e
 	if err != nil {
 		return callee, err
 	}
-	if address := (entry + u.ev.LoadBias) & u.frame.walker.addresses; v.Uint64() != address {
+	if address := (entry + u.ev.LoadBias) & u.frame.walker.machine.addresses; v.Uint64() != address {
 		return callee, noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
 	}
 	return callee, nil
@@ -245,7 +245,7 @@ func (u *unitContext) passed(ctx context.Context, unit dwarf.Unit, expr []byte) 
 	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
 		return u.value(ctx, unit, expr)
 	}
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
 		v, err = ev.EntryValue(ctx, expr, u.context(unit))
 		return err
 	})
@@ -262,32 +262,32 @@ type entryPlace struct {
 	typ      uint64 // offset of the base type that it is read as; 0: none
 }
 
-// isRegister says whether it is a register itself.
+// isRegister reports whether it is a register itself.
 func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 
 // placeOf reads an expression of one of these forms; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
 	n := 0
 	dialect := u.code.UnitDialect(unit)
-	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
-		if err != nil || in.Op == nil {
+	for instruction, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || instruction.Op == nil {
 			return p, false
 		}
 		n++
-		switch kind, reg := operationKind(in); {
-		case n == 1 && kind == "reg":
+		switch kind, reg := operationKind(instruction); {
+		case n == 1 && kind == "DW_OP_reg":
 			p.register = reg
-		case n == 1 && kind == "regval_type":
-			p.register, p.typ = reg, in.Operands[1]
-		case n == 1 && kind == "breg":
-			p.register, p.isSum, p.offset = reg, true, int64(in.Operands[0])
-			if in.Op.Operands[1] != locexpr.NoOperand { // DW_OP_bregx
-				p.offset = int64(in.Operands[1])
+		case n == 1 && kind == "DW_OP_regval_type":
+			p.register, p.typ = reg, instruction.Operands[1]
+		case n == 1 && kind == "DW_OP_breg":
+			p.register, p.isSum, p.offset = reg, true, int64(instruction.Operands[0])
+			if instruction.Op.Operands[1] != locexpr.NoOperand { // DW_OP_bregx
+				p.offset = int64(instruction.Operands[1])
 			}
-		case n == 2 && p.isSum && p.offset == 0 && kind == "deref":
+		case n == 2 && p.isSum && p.offset == 0 && kind == "DW_OP_deref":
 			p.isSum, p.data = false, uint64(unit.AddressSize())
-		case n == 2 && p.isSum && p.offset == 0 && kind == "deref_size":
-			p.isSum, p.data = false, in.Operands[0]
+		case n == 2 && p.isSum && p.offset == 0 && kind == "DW_OP_deref_size":
+			p.isSum, p.data = false, instruction.Operands[0]
 		default:
 			return p, false
 		}
@@ -296,14 +296,14 @@ func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bo
 }
 
 // operationKind is the kind of an operation about a register, and which one, by its
-// name: "reg" of DW_OP_reg5, DW_OP_regx.
-func operationKind(in locexpr.Instruction) (kind string, register uint64) {
-	kind = strings.TrimPrefix(strings.TrimPrefix(in.Op.Name, "DW_OP_"), "GNU_")
+// name: "DW_OP_reg" of DW_OP_reg5, DW_OP_regx.
+func operationKind(instruction locexpr.Instruction) (kind string, register uint64) {
+	kind = strings.Replace(instruction.Op.Name, "DW_OP_GNU_", "DW_OP_", 1)
 	switch kind {
-	case "regx", "bregx":
-		return kind[:len(kind)-1], in.Operands[0]
-	case "regval_type":
-		return kind, in.Operands[0]
+	case "DW_OP_regx", "DW_OP_bregx":
+		return kind[:len(kind)-1], instruction.Operands[0]
+	case "DW_OP_regval_type":
+		return kind, instruction.Operands[0]
 	}
 	name := strings.TrimRight(kind, "0123456789")
 	if register, err := strconv.ParseUint(kind[len(name):], 10, 8); err == nil {
@@ -317,7 +317,7 @@ func operationKind(in locexpr.Instruction) (kind string, register uint64) {
 func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
-	v, err := u.parameter(ctx, want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
+	v, err := u.parameter(ctx, want.data != 0, func(c *call, p dwarf.CallParameter) (bool, error) {
 		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
@@ -325,8 +325,8 @@ func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, e
 		if bytes.Equal(l.Expr, block) {
 			return true, nil
 		}
-		at, ok := in.caller.placeOf(l.Unit, l.Expr)
-		return isPlace && ok && at.isRegister() && at.register == want.register, nil
+		known, ok := c.caller.placeOf(l.Unit, l.Expr)
+		return isPlace && ok && known.isRegister() && known.register == want.register, nil
 	})
 	if err != nil {
 		return v, err
@@ -338,7 +338,7 @@ func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, e
 func (u *unitContext) shape(ctx context.Context, unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
 	switch {
 	case want.isSum && v.Type() == nil:
-		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.addresses), nil
+		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.machine.addresses), nil
 	case want.isSum && want.offset != 0:
 		return v, noCallValue("the register has a value of type %v", v.Type())
 	case want.data > 0 && want.data < 8 && v.Type() == nil:
@@ -408,14 +408,14 @@ func (u *unitContext) atEntry(ctx context.Context, parameter dwarf.Entry) (v loc
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
 		}
-		if at, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !at.isSum {
+		if known, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !known.isSum {
 			return false, nil
 		}
 		there, err := c.caller.evaluate(ctx, l.Unit, l.Expr)
 		if err != nil {
 			return false, nil //nolint:nilerr // another parameter may be the one
 		}
-		inSpace, at, ok := there.MemoryAddress()
-		return ok && inSpace == space && at == address, nil
+		inSpace, place, ok := there.MemoryAddress()
+		return ok && inSpace == space && place == address, nil
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// slotKind says where a register of a frame is.
+// slotKind is the kind of a place of a register.
 type slotKind uint8
 
 const (
@@ -79,7 +79,7 @@ type frame struct {
 	equal *equalFunction // of several functions with the same code the one that the frame is of; nil: it is one alone
 }
 
-// isGuess says whether f is a guess, or rests on one.
+// isGuess reports whether f is a guess, or rests on one.
 func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
 
 // forget takes back what a row said.
@@ -107,13 +107,13 @@ func errNoElement(name string) error { return fmt.Errorf("%s: %w", name, locexpr
 // ThreadLanes is how many lanes the thread has.
 func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
 
-// isNowhere says whether the PC of the frame is not known: it is the top frame of
+// isNowhere reports whether the PC of the frame is not known: it is the top frame of
 // a thread whose PC the target does not say.
 func (f *frame) isNowhere() bool { return f.walker.thread.noPC }
 
-// find says where register reg of this frame is.
+// find returns where register reg of this frame is.
 func (f *frame) find(ctx context.Context, reg uint64) (slot, error) {
-	if s, ok := f.held(reg); ok {
+	if s, ok := f.placed(reg); ok {
 		return s, nil
 	}
 	if reg == f.walker.machine.namedPC {
@@ -126,9 +126,9 @@ func (f *frame) find(ctx context.Context, reg uint64) (slot, error) {
 	return f.callee.findSaved(ctx, reg, i, indexed)
 }
 
-// held says where register reg of this frame is if no row below needs to be
+// placed returns where register reg of this frame is if no row below needs to be
 // asked.
-func (f *frame) held(reg uint64) (s slot, ok bool) {
+func (f *frame) placed(reg uint64) (s slot, ok bool) {
 	for i := range f.callSite {
 		if f.callSite[i].register == reg {
 			return f.callSite[i].slot, true
@@ -137,8 +137,8 @@ func (f *frame) held(reg uint64) (s slot, ok bool) {
 	return slot{kind: slotLive, bits: reg}, f.callee == nil
 }
 
-// findSaved says where the caller's register reg is, by this frame's row and,
-// as long as rows say that it is in a register, those of the frames below. i is
+// findSaved returns where the caller's register reg is, by this frame's row and,
+// as long as rows say that it is in a register, by the rows of the frames below. i is
 // the register's index in compiled rows, where indexed.
 func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) (slot, error) {
 	for {
@@ -153,13 +153,13 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 					i, reg = from, f.walker.machine.Compiler.Columns()[from].Number
 				}
 			case cfi.Offset:
-				at, ok := displace(f.cfa, rule.Value(), ^uint64(0))
+				address, ok := displace(f.cfa, rule.Value(), ^uint64(0))
 				if !ok {
 					return f.evaluate(ctx, reg)
 				}
-				return slot{kind: slotMemory, bits: at}, nil
+				return slot{kind: slotMemory, bits: address}, nil
 			default: // ValOffset
-				v, ok := displace(f.cfa, rule.Value(), f.walker.addresses)
+				v, ok := displace(f.cfa, rule.Value(), f.walker.machine.addresses)
 				if !ok {
 					return f.evaluate(ctx, reg)
 				}
@@ -178,7 +178,7 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 				return f.evaluate(ctx, reg)
 			}
 		}
-		if s, ok := f.held(reg); ok {
+		if s, ok := f.placed(reg); ok {
 			return s, nil
 		}
 		if f.base != nil {
@@ -198,10 +198,10 @@ func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) 
 // the register is skipped as one: the number of steps is logarithmic.
 func (f *frame) settle(same uint16) {
 	f.settled, f.same = true, same
-	at := f.callee
+	inner := f.callee
 	for size := 1; size < f.span() && f.same != 0; size *= 2 {
-		f.same &= at.same
-		at = at.spanStart().callee
+		f.same &= inner.same
+		inner = inner.spanStart().callee
 	}
 }
 
@@ -217,7 +217,7 @@ func displace(address uint64, offset int64, last uint64) (uint64, bool) {
 	return sum, sum <= last && (sum < address) == (offset < 0)
 }
 
-// hasSameSize says whether registers may take each other's value (A.6.4.1).
+// hasSameSize reports whether registers may take each other's value (A.6.4.1).
 func (f *frame) hasSameSize(a, b uint64) bool {
 	c := frameContext{frame: f}
 	aBits, aKnown := c.RegisterBits(a)
@@ -290,26 +290,26 @@ func flattened(l locexpr.Location) locexpr.Location {
 	}
 	parts := outer.Parts()
 	var last locexpr.Place // the composite that the part before was of
-	var of []locexpr.Part
+	var inner []locexpr.Part
 	for i := range parts {
 		p := parts[i].Location.Place(0)
 		if parts[i].Location.NumPlaces() != 1 || p.Storage != locexpr.Composite {
 			continue
 		}
-		at := p.BitOffset
-		if p.BitOffset = 0; of == nil || !p.Equal(last) {
-			last, of = p, p.Parts()
+		offset := p.BitOffset
+		if p.BitOffset = 0; inner == nil || !p.Equal(last) {
+			last, inner = p, p.Parts()
 		}
 		j := 0
-		for j < len(of) && at >= of[j].Bits {
-			at -= of[j].Bits
+		for j < len(inner) && offset >= inner[j].Bits {
+			offset -= inner[j].Bits
 			j++
 		}
-		if j == len(of) || parts[i].Bits > of[j].Bits-at {
+		if j == len(inner) || parts[i].Bits > inner[j].Bits-offset {
 			continue
 		}
-		if inner, err := of[j].Location.Offset(int64(at)); err == nil { //nolint:gosec // below the bits of a part
-			parts[i].Location = inner
+		if moved, err := inner[j].Location.Offset(int64(offset)); err == nil { //nolint:gosec // below the bits of a part
+			parts[i].Location = moved
 		}
 	}
 	// Made anew, it is as deep as its parts. The one that was selected from is as
@@ -326,13 +326,13 @@ func (f *frame) cfaLocation() locexpr.Location {
 	return locexpr.MemoryLocation(f.cfaSpace, f.cfa).WithScope(f.walker.scope())
 }
 
-// location says where register reg of this frame is (A.2.5.4.4.4).
+// location returns where register reg of this frame is (A.2.5.4.4.4).
 func (f *frame) location(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	s, err := f.find(ctx, reg)
 	return f.walker.slotLocation(&s), err
 }
 
-// saved says where the caller's register reg is, by this frame's row.
+// saved returns where the caller's register reg is, by this frame's row.
 func (f *frame) saved(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	i, indexed := f.walker.index(reg)
 	s, err := f.findSaved(ctx, reg, i, indexed)
@@ -378,7 +378,7 @@ func (f *frame) read(ctx context.Context, s *slot, reg uint64, bits uint32) (uin
 		return w.liveRegister(s.bits)
 	case slotMemory:
 		v, err := w.word(ctx, s.bits, bits)
-		if err != nil && w.isGivenBack(ctx, s.bits, reg) {
+		if err != nil && w.isRestored(ctx, s.bits, reg) {
 			return w.liveRegister(reg)
 		}
 		return v, err
@@ -422,7 +422,7 @@ func (f *frame) applyCallSite(ctx context.Context) error {
 	// All are evaluated before one takes effect: they hold side by side.
 	places := make([]placedRegister, len(rules))
 	for i, r := range rules {
-		l, err := r.Rule.Location(ctx, f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
+		l, err := r.Rule.Location(ctx, f.walker.evals.forRow(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
 		if err != nil {
 			return err
 		}
@@ -523,7 +523,7 @@ func (c frameContext) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
 	return c.walker.machine.Description.FloatFormat(t)
 }
 
-// NarrowIn says where a register has objects that are smaller than it.
+// NarrowIn returns where a register has objects that are smaller than it.
 func (c frameContext) NarrowIn(reg uint64) locexpr.Narrow {
 	return c.walker.machine.Description.NarrowIn(reg)
 }

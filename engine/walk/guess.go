@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
@@ -18,6 +19,37 @@ import (
 // the likelier it is a leftover.
 const scanBytes = 16 << 10
 
+// guesses is the state of the guesses of one stack.
+type guesses struct {
+	stack   []byte   // what is searched for return addresses
+	chain   []uint64 // the CFAs of a chain of frame records that is believed, ascending
+	chained int      // frames of chains that were looked at, at most maxRecords
+	checked int      // checks that were made
+}
+
+// reset makes the state that of another stack.
+func (g *guesses) reset() { g.chain, g.chained, g.checked = g.chain[:0], 0, 0 }
+
+// buffer returns memory for bytes of the stack, at most scanBytes.
+func (g *guesses) buffer(length int) []byte {
+	if g.stack == nil {
+		g.stack = make([]byte, scanBytes)
+	}
+	return g.stack[:length]
+}
+
+// isInChain reports whether a CFA is one of the chain that is believed.
+func (g *guesses) isInChain(cfa uint64) bool {
+	_, isKnown := slices.BinarySearch(g.chain, cfa)
+	return isKnown
+}
+
+// mayCheck counts a check; false: there were enough.
+func (g *guesses) mayCheck() bool {
+	g.checked++
+	return g.checked <= maxChecks
+}
+
 // errNoCode says that a PC is not in executable memory.
 var errNoCode = errors.New("the PC is not in executable memory")
 
@@ -25,7 +57,7 @@ var errNoCode = errors.New("the PC is not in executable memory")
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
 	switch {
 	case errors.Is(err, errNoCode) && f.exact:
-		// A call through a bad pointer: not one instruction was executed since, but those of
+		// A call through a bad pointer: not one instruction was executed since, except for those of
 		// the handler of the signal that it raised.
 		if caller, ok := w.byEntry(ctx, f); ok {
 			return caller, Stopped{}
@@ -122,7 +154,7 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed
 // when the frame lies above the stack pointer and the return address follows a
-// call that may have led to f, or is in code that a runtime made and nobody kept,
+// call that may have led to f, or is in JIT code that was not recorded,
 // or begins a chain of such frames, or of frames whose code is not here: runtimes and
 // macOS have frame pointers so that their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
@@ -151,7 +183,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		}
 		return nil, nil
 	}
-	if w.isLooseCode(caller.pc) || w.isUnseenCode(caller.pc) {
+	if w.isUnmappedCode(caller.pc) || w.isUnseenCode(caller.pc) {
 		chained, err := w.isChained(ctx, f, caller)
 		if err != nil || !chained {
 			return nil, err
@@ -162,7 +194,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	return nil, nil
 }
 
-// isUnkept says whether an address is in executable memory of no module whose bytes
+// isUnkept reports whether an address is in executable memory of no module whose bytes
 // are not in the target.
 func (w *walker) isUnkept(address uint64) bool {
 	if w.segmentAt(address) != nil {
@@ -285,10 +317,10 @@ func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
 	return last, passed, nil
 }
 
-// judge says what is known of a word that follows a call: of that call, and of the
+// judge decides about a word that follows a call, by that call and by the
 // callers of its own frame. What names the function of f is confirmed by that, if
 // nothing speaks against it.
-func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
+func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	called, err := s.mayHaveCalled(ctx, s.pcs[i], s.sites[i], s.f)
 	if err != nil || called == otherwise {
 		return refuted, err
@@ -322,13 +354,13 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
 		return false, nil
 	}
-	target := (s.pcs[i] + uint64(site.Target)) & s.addresses
-	at := s.segmentAt(target)
-	if at == nil || at.Module != f.module || !s.process.bounds.mayRead() {
+	target := (s.pcs[i] + uint64(site.Target)) & s.machine.addresses
+	segment := s.segmentAt(target)
+	if segment == nil || segment.Module != f.module || !s.process.bounds.mayRead() {
 		return false, nil
 	}
 	s.reads++
-	rules, err := f.module.Code.RowFrom(ctx, at.ObjectAddress(target), f.lookup, f.exact)
+	rules, err := f.module.Code.RowFrom(ctx, segment.ObjectAddress(target), f.lookup, f.exact)
 	if err != nil || rules == nil {
 		return false, err
 	}
@@ -375,8 +407,8 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 var errNoReturn = errors.New("the return address that reading the code gives follows no call")
 
 // mayReturnTo reports whether the PC of a frame that was found by reading code may be a return
-// address: it is in code. Of code that a runtime made it follows a call too, as far as anybody
-// can see, or is where a function begins that is returned to.
+// address: it is in code. Of code that a runtime made it follows a call too, as far as can be
+// seen, or is where a function begins that is returned to.
 func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if f.exact {
 		return true, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// LaneState says what a lane does in a frame.
+// LaneState is the state of a lane in a frame.
 type LaneState string
 
 // The states.
@@ -50,7 +50,7 @@ type LaneGroup struct {
 // A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
 type LaneSet []uint64
 
-// Has says whether a lane is in the set.
+// Has reports whether a lane is in the set.
 func (s LaneSet) Has(lane uint32) bool {
 	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
 }
@@ -117,7 +117,7 @@ const (
 	laneAbsent // no, nor was it on entry to the function
 )
 
-// placeKind says what the debugging information says of a lane's place.
+// placeKind is the kind of a lane's place by the debugging information.
 type placeKind uint8
 
 const (
@@ -312,14 +312,14 @@ func (f *frame) nameGroup(g *LaneGroup) {
 		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
 		return
 	}
-	s := f.walker.memory.Segment(g.PC)
+	s := f.walker.input.memory.Segment(g.PC)
 	if s == nil {
 		return
 	}
-	at := s.ObjectAddress(g.PC)
-	g.ModuleOffset = s.Module.Code.Offset(at)
+	address := s.ObjectAddress(g.PC)
+	g.ModuleOffset = s.Module.Code.Offset(address)
 	if !f.walker.process.shared.options.NoSymbols {
-		g.Symbols = f.walker.process.names(s.Module, at)
+		g.Symbols = f.walker.process.names(s.Module, address)
 	}
 }
 
@@ -421,12 +421,12 @@ func (f *frame) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr
 	if l.IsUndefined() {
 		return lanePlace{kind: absent}, nil
 	}
-	at, err := l.Offset(int64(lane) * int64(size))
+	element, err := l.Offset(int64(lane) * int64(size))
 	if err != nil {
 		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
 	}
 	var b [8]byte
-	switch err := at.Read(ctx, c, b[:(size+7)/8], uint64(size)); {
+	switch err := element.Read(ctx, c, b[:(size+7)/8], uint64(size)); {
 	case errors.Is(err, locexpr.ErrUndefined):
 		return lanePlace{kind: absent}, nil
 	case err != nil:

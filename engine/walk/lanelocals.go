@@ -35,24 +35,24 @@ func (f *frame) laneLocals(ctx context.Context, list [][]Variable, scope *code.V
 // hardware has threads of as many lanes; a plugin may say so.
 const maxLaneValues = 256
 
-// laneVariable appends the values of a variable. r reads those of lane.
+// laneVariable appends the values of a variable. r reads the ones of the current lane.
 func (f *frame) laneVariable(ctx context.Context, list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
 	from := len(list)
-	at := r.laneLocator(ctx, s)
+	locate := r.laneLocator(ctx, s)
 	var known laneBytes
 next:
 	for n := range lanes.All() {
 		*lane = n
 		r.u.forgetLane()
-		f.walker.laneUsed = false
-		l, err := at()
+		f.walker.input.laneUsed = false
+		l, err := locate()
 		same, isKnown := known.find(ctx, r, s, l, err)
 		if isKnown {
 			list[from+same].Lanes.add(n)
 			continue
 		}
 		v := r.readAt(ctx, s, l, err)
-		if !f.walker.laneUsed && len(list) == from {
+		if !f.walker.input.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
 		for last := max(from, len(list)-maxLaneValues); last < len(list); last++ {
@@ -62,14 +62,14 @@ next:
 			}
 		}
 		known.add(len(list) - from)
-		of := make(LaneSet, len(lanes))
-		of.add(n)
-		list = append(list, Variable{v, of})
+		own := make(LaneSet, len(lanes))
+		own.add(n)
+		list = append(list, Variable{v, own})
 	}
 	return list
 }
 
-// laneLocator returns what says where the current lane has a variable.
+// laneLocator returns a function that finds the place of a variable in the current lane.
 func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) func() (locexpr.Location, error) {
 	fails := func(err error) func() (locexpr.Location, error) {
 		return func() (locexpr.Location, error) { return locexpr.Location{}, err }
@@ -82,7 +82,7 @@ func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) 
 		if v, plan, ok, err := r.u.variablePlan(ctx, s.Entry, s.Location); err != nil {
 			return fails(err)
 		} else if ok {
-			return func() (locexpr.Location, error) { return plan.of(&v) }
+			return func() (locexpr.Location, error) { return plan.place(&v) }
 		}
 	}
 	return func() (locexpr.Location, error) { return r.u.locateAt(ctx, s.Entry, s.Location) }
@@ -167,13 +167,13 @@ func (f *frame) readWaiting(ctx context.Context, limits value.Limits) {
 
 // waitingAt is the frame as lanes see it that wait at a place in it.
 func (f *frame) waitingAt(pc uint64) (*frame, bool) {
-	s := f.walker.memory.Segment(pc)
+	s := f.walker.input.memory.Segment(pc)
 	if s == nil || f.module == nil || s.Module != f.module {
 		return nil, false
 	}
-	at := s.ObjectAddress(pc)
+	address := s.ObjectAddress(pc)
 	waiting := *f
-	waiting.pc, waiting.offset, waiting.lookup, waiting.exact, waiting.place = pc, at, at, true, f
+	waiting.pc, waiting.offset, waiting.lookup, waiting.exact, waiting.place = pc, address, address, true, f
 	waiting.memo = waiting.memo[:len(waiting.memo):len(waiting.memo)]
 	return &waiting, true
 }
@@ -221,7 +221,7 @@ func (u *unitContext) isKept(reg uint64) error {
 	return fmt.Errorf("%s: %w", f.walker.registerName(reg), errNotKept)
 }
 
-// isAlikeAt says whether a variable is described alike where lanes wait and where the
+// isAlikeAt reports whether a variable is described alike where lanes wait and where the
 // others are.
 func (u *unitContext) isAlikeAt(l *dwarf.Location) bool {
 	f := u.frame

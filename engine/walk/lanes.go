@@ -18,7 +18,7 @@ func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
 		return 0, 0, errNoElement("lane")
 	}
-	c.walker.laneUsed = true
+	c.walker.input.laneUsed = true
 	lanes = uint64(c.ThreadLanes())
 	if d := c.attributes(); d != nil && d.Lanes != 0 {
 		lanes = d.Lanes
@@ -85,12 +85,12 @@ func (c surrounded) iterations(ctx context.Context, d *code.LaneAttributes) (uin
 // errCircular says that the rule of a register asks for that register.
 var errCircular = errors.New("circular dependency in call frame information")
 
-// CallFrameEntryRegister says where register reg was on entry to the frame's
+// CallFrameEntryRegister returns where register reg was on entry to the frame's
 // function: where the caller's register is (A.2.5.4.4.1). A frame without a row
-// is at its entry, as far as anybody knows.
+// is at its entry, as far as is known.
 func (c frameContext) CallFrameEntryRegister(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	if c.source == nil || c.source.Rules == nil {
-		if c.callee == nil && c.walker.process.isMadeUp() {
+		if c.callee == nil && c.walker.process.isSynthetic() {
 			return c.location(ctx, reg)
 		}
 		return locexpr.Location{}, fmt.Errorf("call frame information: %w", locexpr.ErrNoContext)
@@ -105,8 +105,8 @@ func (c frameContext) CallFrameEntryRegister(ctx context.Context, reg uint64) (l
 	return c.saved(ctx, reg)
 }
 
-// isMadeUp says whether the target is one that the caller made up.
-func (p *Process) isMadeUp() bool {
+// isSynthetic reports whether the target is one that the caller made up.
+func (p *Process) isSynthetic() bool {
 	_, ok := p.state.(*Synthetic)
 	return ok
 }

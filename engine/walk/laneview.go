@@ -56,7 +56,7 @@ func (u *unitContext) laneView() (v laneView, ok bool) {
 	return v, false
 }
 
-// laneOp is an operation, with its kind: "lit" of DW_OP_lit5.
+// laneOp is an operation, with its kind: "DW_OP_lit" of DW_OP_lit5.
 type laneOp struct {
 	locexpr.Instruction
 	kind     string
@@ -75,9 +75,9 @@ func (o *laneOp) add() int64 {
 // constant is the number that an operation pushes.
 func (o *laneOp) constant() (uint64, bool) {
 	switch o.kind {
-	case "lit":
+	case "DW_OP_lit":
 		return o.register, true
-	case "constu", "const1u", "const2u", "const4u", "const8u":
+	case "DW_OP_constu", "DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_const8u":
 		return o.Operands[0], true
 	}
 	return 0, false
@@ -93,13 +93,13 @@ const maxLaneOps = 512
 // jumps, or cannot be decoded.
 func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bool) {
 	dialect := u.code.UnitDialect(unit)
-	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
-		if err != nil || in.Op == nil || len(ops) == maxLaneOps || in.Op.Operands[0] == locexpr.Branch ||
-			strings.HasPrefix(in.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(in.Op.Name, "DW_OP_INTEL_") {
+	for instruction, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || instruction.Op == nil || len(ops) == maxLaneOps || instruction.Op.Operands[0] == locexpr.Branch ||
+			strings.HasPrefix(instruction.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(instruction.Op.Name, "DW_OP_INTEL_") {
 			return nil, false
 		}
-		kind, register := operationKind(in)
-		ops = append(ops, laneOp{in, kind, register, expr[in.Offset:][:in.Size]})
+		kind, register := operationKind(instruction)
+		ops = append(ops, laneOp{instruction, kind, register, expr[instruction.Offset:][:instruction.Size]})
 	}
 	return ops, true
 }
@@ -118,9 +118,9 @@ type lanePiece struct {
 func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 	from := 0
 	for i := range ops {
-		if ops[i].kind == "piece" || ops[i].kind == "bit_piece" {
+		if ops[i].kind == "DW_OP_piece" || ops[i].kind == "DW_OP_bit_piece" {
 			size := min(ops[i].Operands[0], maxPieceBits)
-			if ops[i].kind == "piece" {
+			if ops[i].kind == "DW_OP_piece" {
 				size = min(8*size, maxPieceBits)
 			}
 			pieces = append(pieces, newLanePiece(ops[from:i], size))
@@ -135,10 +135,10 @@ func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 
 func newLanePiece(ops []laneOp, bits uint64) lanePiece {
 	p := lanePiece{bits: bits}
-	if n := len(ops); n > 0 && ops[n-1].kind == "stack_value" {
+	if n := len(ops); n > 0 && ops[n-1].kind == "DW_OP_stack_value" {
 		p.isValue, ops = true, ops[:n-1]
 	}
-	if n := len(ops); n >= 3 && ops[n-1].kind == "xderef" && ops[n-2].kind == "swap" {
+	if n := len(ops); n >= 3 && ops[n-1].kind == "DW_OP_xderef" && ops[n-2].kind == "DW_OP_swap" {
 		if space, ok := ops[n-3].constant(); ok {
 			p.space, p.hasSpace, ops = locexpr.AddressSpace(space), true, ops[:n-3]
 		}
@@ -147,14 +147,14 @@ func newLanePiece(ops []laneOp, bits uint64) lanePiece {
 	return p
 }
 
-// isPlain says whether a piece is nothing that lanes see in a way of their own.
+// isPlain reports whether a piece is nothing that lanes see in a way of their own.
 func (v *laneView) isPlain(p *lanePiece) bool {
 	if p.hasSpace {
 		return false
 	}
 	for i := range p.ops {
 		switch p.ops[i].kind {
-		case "reg", "breg", "fbreg":
+		case "DW_OP_reg", "DW_OP_breg", "DW_OP_fbreg":
 			return false
 		}
 	}
@@ -173,7 +173,7 @@ type lanePlan struct {
 // A lanePart is where a piece of a variable is.
 type lanePart struct {
 	bits   uint64
-	at     locexpr.Location // lane 0's, or all lanes'
+	place  locexpr.Location // lane 0's, or all lanes'
 	stride uint64           // bits from a lane's to the next one's
 	find   func() (locexpr.Location, error)
 }
@@ -188,7 +188,7 @@ func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Un
 	v.hasOwnSpaces = v.areSpacesOwn(unit, ops)
 	bits, isPointer := v.sizeOf(variable)
 	last := ops[len(ops)-1].kind
-	plan.isComposite = last == "piece" || last == "bit_piece"
+	plan.isComposite = last == "DW_OP_piece" || last == "DW_OP_bit_piece"
 	pieces := lanePieces(ops, bits)
 	if !plan.isComposite && (len(pieces) > 1 || v.isPlain(&pieces[0])) {
 		return plan, false, nil
@@ -206,7 +206,7 @@ func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Un
 	return plan, true, nil
 }
 
-// areSpacesOwn says whether a unit numbers address spaces in a way of its own: its
+// areSpacesOwn reports whether a unit numbers address spaces in a way of its own: its
 // variables are in private memory, by the language, and in another space, by an
 // expression. LLVM did so for AMDGPU before version 22. What space a pointer of such a
 // unit is of, and so its size, is not known.
@@ -215,7 +215,7 @@ func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
 		return false
 	}
 	for i, p := range lanePieces(ops, 0) {
-		if i == 0 && len(p.ops) == 1 && (p.ops[0].kind == "addr" || p.ops[0].kind == "addrx") {
+		if i == 0 && len(p.ops) == 1 && (p.ops[0].kind == "DW_OP_addr" || p.ops[0].kind == "DW_OP_addrx") {
 			return false // no variable of a lane
 		}
 		if p.hasSpace {
@@ -226,13 +226,13 @@ func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
 }
 
 // of is where the current lane has the variable.
-func (p *lanePlan) of(v *laneView) (locexpr.Location, error) {
+func (p *lanePlan) place(v *laneView) (locexpr.Location, error) {
 	if !p.isComposite {
-		return p.parts[0].of(v)
+		return p.parts[0].location(v)
 	}
 	parts := make([]locexpr.Part, len(p.parts))
 	for i := range p.parts {
-		l, err := p.parts[i].of(v)
+		l, err := p.parts[i].location(v)
 		if err != nil {
 			return l, err
 		}
@@ -241,20 +241,20 @@ func (p *lanePlan) of(v *laneView) (locexpr.Location, error) {
 	return locexpr.CompositeLocation(parts), nil
 }
 
-func (p *lanePart) of(v *laneView) (locexpr.Location, error) {
+func (p *lanePart) location(v *laneView) (locexpr.Location, error) {
 	switch {
 	case p.find != nil:
 		return p.find()
 	case p.stride > 0:
 		lane, _, err := v.laneNumber()
-		if err != nil || p.at.IsUndefined() {
-			return p.at, err
+		if err != nil || p.place.IsUndefined() {
+			return p.place, err
 		}
-		return p.at.Offset(int64(p.stride * lane))
-	case p.at.Place(0).Storage == locexpr.Memory:
-		return p.at.WithScope(v.scope()), nil
+		return p.place.Offset(int64(p.stride * lane))
+	case p.place.Place(0).Storage == locexpr.Memory:
+		return p.place.WithScope(v.scope()), nil
 	}
-	return p.at, nil
+	return p.place, nil
 }
 
 // scope is that of what the current lane has.
@@ -269,13 +269,13 @@ func (v *laneView) piece(ctx context.Context, unit dwarf.Unit, p *lanePiece, isP
 	switch {
 	case p.isValue:
 		return lanePart{find: func() (locexpr.Location, error) { return v.value(ctx, unit, p) }}, nil
-	case len(p.ops) == 1 && first.kind == "reg":
+	case len(p.ops) == 1 && first.kind == "DW_OP_reg":
 		return v.register(ctx, unit, first.register)
-	case len(p.ops) == 1 && (first.kind == "addr" || first.kind == "addrx"):
+	case len(p.ops) == 1 && (first.kind == "DW_OP_addr" || first.kind == "DW_OP_addrx"):
 		return v.static(ctx, unit, p)
-	case first.kind == "fbreg" || first.kind == "breg" && v.isFrameBase(first.register):
+	case first.kind == "DW_OP_fbreg" || first.kind == "DW_OP_breg" && v.isFrameBase(first.register):
 		return v.onStack(ctx, p, isPointer)
-	case len(p.ops) == 1 && first.kind == "breg" && p.hasSpace:
+	case len(p.ops) == 1 && first.kind == "DW_OP_breg" && p.hasSpace:
 		return v.inRegister(ctx, unit, p, first)
 	}
 	return lanePart{}, fmt.Errorf("%w: %s", errLaneView, p)
@@ -306,10 +306,10 @@ func (v *laneView) laneBits(reg uint64) uint64 {
 // register is where a register of the frame is: of one of lanes, the lane's part.
 func (v *laneView) register(ctx context.Context, unit dwarf.Unit, reg uint64) (part lanePart, err error) {
 	if part.stride = v.laneBits(reg); part.stride == 0 {
-		part.at, err = v.context(unit).Register(ctx, reg)
+		part.place, err = v.context(unit).Register(ctx, reg)
 		return part, err
 	}
-	part.at, err = v.frame.location(ctx, reg)
+	part.place, err = v.frame.location(ctx, reg)
 	return part, err
 }
 
@@ -321,18 +321,18 @@ func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
 // static is a variable at an address that the linker gave it.
 func (v *laneView) static(ctx context.Context, unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
 	if !p.hasSpace {
-		part.at, err = v.evaluate(ctx, unit, p.ops[0].bytes)
+		part.place, err = v.evaluate(ctx, unit, p.ops[0].bytes)
 		return part, err
 	}
 	// An address of another space is not moved with the code object.
 	first := &p.ops[0]
 	address := first.Operands[0]
-	if first.kind == "addrx" {
+	if first.kind == "DW_OP_addrx" {
 		if address, err = unit.Addrx(address); err != nil {
 			return part, err
 		}
 	}
-	part.at = locexpr.MemoryLocation(p.space, address)
+	part.place = locexpr.MemoryLocation(p.space, address)
 	return part, nil
 }
 
@@ -386,18 +386,18 @@ func (v *laneView) onStack(ctx context.Context, p *lanePiece, isPointer bool) (p
 	switch {
 	case isPointer && p.bits == 0:
 		return part, fmt.Errorf("%w: a pointer of a size that is not known", errLaneView)
-	case len(p.ops) == 1 && first.kind == "breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
+	case len(p.ops) == 1 && first.kind == "DW_OP_breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
 		// LLVM writes the same for a variable there and for a pointer to it.
 		return part, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
 	case len(p.ops) == 1:
-		part.at = locexpr.MemoryLocation(v.stack, address)
+		part.place = locexpr.MemoryLocation(v.stack, address)
 		return part, nil
-	case len(p.ops) == 2 && p.ops[1].kind == "deref":
+	case len(p.ops) == 2 && p.ops[1].kind == "DW_OP_deref":
 		info, _ := v.frame.walker.machine.Description.Space(v.stack)
 		part.find = func() (locexpr.Location, error) {
-			at := v.memory(v.stack, address)
-			to, err := v.read(ctx, &at, uint64(info.Bits))
-			return v.memory(v.stack, to), err
+			place := v.memory(v.stack, address)
+			space, err := v.read(ctx, &place, uint64(info.Bits))
+			return v.memory(v.stack, space), err
 		}
 		return part, nil
 	}
@@ -505,16 +505,16 @@ func (v *laneView) computation(ctx context.Context, unit dwarf.Unit, p *lanePiec
 		o := &p.ops[i]
 		var n uint64
 		switch o.kind {
-		case "fbreg":
+		case "DW_OP_fbreg":
 			n, err = v.base(ctx)
-		case "breg":
+		case "DW_OP_breg":
 			if v.isFrameBase(o.register) {
 				n, err = v.base(ctx)
 				break
 			}
 			isExtended = true
 			n, err = v.contents(ctx, unit, o.register, isSigned)
-		case "deref", "deref_size", "deref_type", "xderef", "xderef_size", "xderef_type":
+		case "DW_OP_deref", "DW_OP_deref_size", "DW_OP_deref_type", "DW_OP_xderef", "DW_OP_xderef_size", "DW_OP_xderef_type":
 			return nil, false, fmt.Errorf("%w: %s", errLaneView, p)
 		default:
 			expr = append(expr, o.bytes...)
@@ -542,7 +542,7 @@ func (v *laneView) contents(ctx context.Context, unit dwarf.Unit, reg uint64, is
 	if err != nil {
 		return 0, err
 	}
-	l, err := part.of(v)
+	l, err := part.location(v)
 	if err != nil {
 		return 0, err
 	}
@@ -586,7 +586,7 @@ func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry
 	case err != nil:
 		return locexpr.Location{}, err
 	}
-	return plan.of(&v)
+	return plan.place(&v)
 }
 
 // sizeOf is the size of a variable in bits; 0: it is not known. isPointer says that it

@@ -121,16 +121,16 @@ func ofLane(levels [][]Variable, lane uint32) [][]Variable {
 	if levels == nil {
 		return nil
 	}
-	of := make([][]Variable, len(levels))
+	own := make([][]Variable, len(levels))
 	for i, list := range levels {
 		for _, v := range list {
 			if v.Lanes == nil || v.Lanes.Has(lane) {
 				v.Lanes = nil
-				of[i] = append(of[i], v)
+				own[i] = append(own[i], v)
 			}
 		}
 	}
-	return of
+	return own
 }
 
 // A localsReader reads the variables of a frame, of a wave as one lane has them.
@@ -169,7 +169,7 @@ func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l loc
 	return v
 }
 
-// checkPlaces says where DW_AT_return_addr or DW_AT_static_link of a function gives anything
+// checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives anything
 // but one memory location description, which is ill-formed (A.3.3.5).
 func (f *frame) checkPlaces(ctx context.Context, function dwarf.Entry) {
 	if function.IsZero() {
@@ -198,7 +198,7 @@ func isNowhereInList(l *dwarf.Location, place locexpr.Location) bool {
 	return l.Lists != nil && place.IsUndefined()
 }
 
-// kindOf says what kind of variable an entry describes.
+// kindOf returns the kind of variable that an entry describes.
 func kindOf(s *code.ScopedVariable) value.VariableKind {
 	switch {
 	case s.IsParameter:
@@ -321,14 +321,14 @@ func (l localsFrame) about(object locexpr.Location, f func() error) error {
 }
 
 // Evaluate evaluates an expression or a location list about an object.
-func (l localsFrame) Evaluate(ctx context.Context, at *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (place locexpr.Location, err error) {
+func (l localsFrame) Evaluate(ctx context.Context, where *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (place locexpr.Location, err error) {
 	err = l.about(object, func() error {
-		if at.Lists != nil {
-			place, err = l.u.place(ctx, at)
+		if where.Lists != nil {
+			place, err = l.u.place(ctx, where)
 			return err
 		}
-		return l.u.in(at.Unit, func(ev *locexpr.Evaluator) error {
-			place, err = ev.Location(ctx, at.Expr, l.u.context(at.Unit), initial...)
+		return l.u.withUnit(where.Unit, func(ev *locexpr.Evaluator) error {
+			place, err = ev.Location(ctx, where.Expr, l.u.context(where.Unit), initial...)
 			return err
 		})
 	})
@@ -337,16 +337,16 @@ func (l localsFrame) Evaluate(ctx context.Context, at *dwarf.Location, object lo
 
 // Number is what an expression gives as an integer: its value, or what stands at the
 // location that it gives.
-func (l localsFrame) Number(ctx context.Context, at *dwarf.Location, object locexpr.Location) (n int64, err error) {
+func (l localsFrame) Number(ctx context.Context, where *dwarf.Location, object locexpr.Location) (n int64, err error) {
 	err = l.about(object, func() error {
-		exprs, err := at.At(l.u.frame.lookup)
+		exprs, err := where.At(l.u.frame.lookup)
 		if err != nil {
 			return err
 		}
 		if len(exprs) != 1 {
 			return fmt.Errorf("%d expressions here: %w", len(exprs), locexpr.ErrUndefined)
 		}
-		v, err := l.u.value(ctx, at.Unit, exprs[0])
+		v, err := l.u.value(ctx, where.Unit, exprs[0])
 		n = int64(v.Uint64())
 		return err
 	})
@@ -369,15 +369,15 @@ func (l localsFrame) VariableNumber(ctx context.Context, variable dwarf.Entry) (
 func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 	p := l.u.frame.walker.process
 	if s := p.Segment(address); s != nil {
-		at := s.ObjectAddress(address)
-		if frames := s.Module.Names(at, true); len(frames) > 0 {
-			if f := &frames[len(frames)-1]; f.HasStart && f.Start <= at {
-				return f.Function, at - f.Start
+		offset := s.ObjectAddress(address)
+		if frames := s.Module.Names(offset, true); len(frames) > 0 {
+			if f := &frames[len(frames)-1]; f.HasStart && f.Start <= offset {
+				return f.Function, offset - f.Start
 			}
 		}
 	}
-	if m, at := p.moduleAt(address); m != nil {
-		return m.Code.DataSymbol(at)
+	if m, offset := p.moduleAt(address); m != nil {
+		return m.Code.DataSymbol(offset)
 	}
 	return "", 0
 }
@@ -385,8 +385,8 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 // Module is the debug information of the module that has an address, and the address in
 // it; nil where there is none.
 func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
-	if m, at := l.u.frame.walker.process.moduleAt(address); m != nil {
-		return m.Code.DWARF(), at
+	if m, offset := l.u.frame.walker.process.moduleAt(address); m != nil {
+		return m.Code.DWARF(), offset
 	}
 	return nil, 0
 }

@@ -28,7 +28,7 @@ func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 	for i := range known {
 		v := &list[i]
 		v.Name, v.Kind = known[i].Name, value.Local
-		l, err := f.walker.pluginEval.Location(ctx, known[i].Expr, c)
+		l, err := f.walker.evals.plugin.Location(ctx, known[i].Expr, c)
 		if err == nil {
 			v.Place = l
 			err = words(ctx, &v.Value, &l, c)
@@ -41,9 +41,9 @@ func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 // words sets a value to the bytes that are at a location, as far as there are some, in
 // words of 32 bits.
 func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.Context) error {
-	word := func(at int64) (string, error) {
+	word := func(offset int64) (string, error) {
 		var b [4]byte
-		part, err := l.Offset(8 * at)
+		part, err := l.Offset(8 * offset)
 		if err == nil {
 			err = part.Read(ctx, c, b[:], 32)
 		}
@@ -53,8 +53,8 @@ func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.C
 	if err != nil {
 		return err
 	}
-	for at := int64(4); at < maxPluginBytes; at += 4 {
-		if more, failed := word(at); failed == nil { // else the place has ended
+	for offset := int64(4); offset < maxPluginBytes; offset += 4 {
+		if more, failed := word(offset); failed == nil { // else the place has ended
 			text += " " + more
 		}
 	}

@@ -37,11 +37,11 @@ func (h *hashed) set(registers sdk.Registers) { h.thread.Registers = registers }
 
 func (h *hashed) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	for i := range buf {
-		at := address + uint64(i)
-		if hashOf(at>>12)%64 == 0 {
-			return i, fmt.Errorf("%#x: %w", at, target.ErrNoMemory)
+		place := address + uint64(i)
+		if hashOf(place>>12)%64 == 0 {
+			return i, fmt.Errorf("%#x: %w", place, target.ErrNoMemory)
 		}
-		buf[i] = byte(hashOf(at) >> 40)
+		buf[i] = byte(hashOf(place) >> 40)
 	}
 	return len(buf), nil
 }
@@ -188,15 +188,15 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			}
 			c := comparer{t: t, values: map[string]int{}}
 			// from walks a state with a row in force, and depth-1 others above it.
-			from := func(at, depth int, next func() int) {
+			from := func(first, depth int, next func() int) {
 				state.set(randomRegisters(random))
 				w.startThread(tt, tt.stateOf(t.Context(), state.thread), &Stack{})
 				f := w.frame(0)
 				ref := &reference{state: state, desc: desc, ev: ev, defaults: w.machine.Defaults}
-				for row := at; f != nil && depth > 0; depth-- {
+				for row := first; f != nil && depth > 0; depth-- {
 					f, ref = c.step(t.Context(), w, f, ref, sources[row])
 					if t.Failed() {
-						t.Fatalf("row %d: %+v, above %+v", row, rows[row], rows[at])
+						t.Fatalf("row %d: %+v, above %+v", row, rows[row], rows[first])
 					}
 					row = next()
 				}
@@ -215,13 +215,13 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 				if leftOut(i) {
 					continue
 				}
-				at := func() int {
+				pick := func() int {
 					if random.IntN(16) == 0 {
 						return random.IntN(len(rows))
 					}
 					return leaves[random.IntN(len(leaves))]
 				}
-				from(at(), 70, at)
+				from(pick(), 70, pick)
 			}
 			var kinds []string
 			for kind := range c.values {

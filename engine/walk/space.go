@@ -28,7 +28,7 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 	}
 	m := w.spaceMap(space)
 	if m == nil {
-		_, err := w.memory.ReadMemory(space, w.thread.Thread, address, dst)
+		_, err := w.input.memory.ReadMemory(space, w.thread.Thread, address, dst)
 		return err
 	}
 	for len(dst) > 0 {
@@ -36,14 +36,14 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 		if r == nil {
 			return fmt.Errorf("address %#x of %s: %w", address, w.spaceName(space), target.ErrNoMemory)
 		}
-		at := address - r.Start
-		n := min(uint64(len(dst)), r.Size-at)
+		offset := address - r.Start
+		n := min(uint64(len(dst)), r.Size-offset)
 		var err error
 		switch r.Kind {
 		case sdk.IdentityMap:
-			err = w.readMapped(ctx, r.Into, scope, r.Base+at, dst[:n], depth+1)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+offset, dst[:n], depth+1)
 		case sdk.InterleavedMap:
-			w.laneUsed = true
+			w.input.laneUsed = true
 			if scope.Lane < 0 {
 				return fmt.Errorf("address %#x of %s belongs to a lane: %w", address, w.spaceName(space), locexpr.ErrNoContext)
 			}
@@ -51,12 +51,12 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 				return fmt.Errorf("address %#x of %s: lane %d of a thread with %d", address, w.spaceName(space), scope.Lane, lanes)
 			}
 			element := uint64(r.Element)
-			n = min(n, element-at%element)
-			err = w.readMapped(ctx, r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
+			n = min(n, element-offset%element)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+offset/element*r.Stride+uint64(scope.Lane)*element+offset%element, dst[:n], depth+1)
 		case sdk.RegisterMap:
-			n, err = w.readRegisterBytes(r, at, dst[:n])
+			n, err = w.readRegisterBytes(r, offset, dst[:n])
 		case sdk.OpaqueMap:
-			w.laneUsed = true
+			w.input.laneUsed = true
 			err = w.readTranslated(ctx, space, scope, address, dst[:n])
 		}
 		if err != nil {
@@ -69,22 +69,22 @@ func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, sco
 
 // readRegisterBytes reads bytes of registers that stand one after the other in
 // a range. It stops at the end of a register.
-func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n uint64, err error) {
+func (w *walker) readRegisterBytes(r *sdk.MapRange, offset uint64, dst []byte) (n uint64, err error) {
 	for reg := r.Register; ; reg++ {
 		info, ok := w.machine.Description.Register(reg)
 		if !ok {
 			return 0, fmt.Errorf("register %d: %w", reg, target.ErrNoMemory)
 		}
 		size := uint64(w.threadBits(reg, info.Bits)) / 8
-		if at >= size {
-			at -= size
+		if offset >= size {
+			offset -= size
 			continue
 		}
 		bytes, ok := w.topRegister(uint64(reg))
 		if !ok || uint64(len(bytes)) < size {
 			return 0, fmt.Errorf("%s is not in the target: %w", info.Name, target.ErrNoMemory)
 		}
-		return uint64(copy(dst, bytes[at:size])), nil
+		return uint64(copy(dst, bytes[offset:size])), nil
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *walker) readTranslated(ctx context.Context, space locexpr.AddressSpace,
 		return err
 	}
 	c := frameContext{frame: &frame{walker: w}}
-	ev := w.pluginEval
+	ev := w.evals.plugin
 	l, err := ev.Location(ctx, answer.Expr, c)
 	if err != nil {
 		return err

@@ -201,23 +201,23 @@ func (w *walker) listedBlock(ctx context.Context, m *target.Module, pointer uint
 func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (uint64, error) {
 	l := &w.process.tls.layout
 	abi := w.machine.Description.ThreadLocal
-	at, field := pointer, l.threadDTV
+	descriptor, field := pointer, l.threadDTV
 	if abi.Variant == sdk.ThreadLocalVariantI {
 		// The thread control block begins with it, and glibc's descriptor lies below.
-		at, field = pointer-uint64(abi.TCBBelow), tlsField{bits: w.machine.Description.AddressBits}
+		descriptor, field = pointer-uint64(abi.TCBBelow), tlsField{bits: w.machine.Description.AddressBits}
 	}
-	vector, err := w.member(ctx, at, field, 0)
+	vector, err := w.member(ctx, descriptor, field, 0)
 	if err != nil {
 		return 0, err
 	}
-	now, err := w.member(ctx, l.vector.at(vector, 0), l.generation, 0)
+	now, err := w.member(ctx, l.vector.element(vector, 0), l.generation, 0)
 	if err != nil {
 		return 0, err
 	}
 	// A vector that is older than the module may be too short for it, or have
 	// the block of another module, which had the ID before.
 	if now >= mod.since {
-		block, err := w.member(ctx, l.vector.at(vector, mod.id), l.block, 0)
+		block, err := w.member(ctx, l.vector.element(vector, mod.id), l.block, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -230,16 +230,16 @@ func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (u
 }
 
 // at is the address of an element of a member.
-func (f tlsField) at(base, index uint64) uint64 {
+func (f tlsField) element(base, index uint64) uint64 {
 	return base + uint64(f.offset) + index*uint64(f.bits/8)
 }
 
 // member reads an element of a member, which is a number.
 func (w *walker) member(ctx context.Context, base uint64, f tlsField, index uint64) (uint64, error) {
 	if f.bits > 64 {
-		return 0, fmt.Errorf("a number of %d bits at address %#x", f.bits, f.at(base, index))
+		return 0, fmt.Errorf("a number of %d bits at address %#x", f.bits, f.element(base, index))
 	}
-	return w.word(ctx, f.at(base, index), f.bits)
+	return w.word(ctx, f.element(base, index), f.bits)
 }
 
 // listTLSModules reads the dynamic loader's list. With an error come the modules
@@ -265,7 +265,7 @@ func (w *walker) listTLSModules(ctx context.Context) error {
 			if first+i == 0 {
 				continue // IDs begin at 1
 			}
-			m, err := w.tlsModule(ctx, l.listModules.at(list, i))
+			m, err := w.tlsModule(ctx, l.listModules.element(list, i))
 			if err != nil {
 				return err
 			}
@@ -282,9 +282,9 @@ func (w *walker) listTLSModules(ctx context.Context) error {
 }
 
 // tlsModule reads an entry of the list; nil where it is of no module.
-func (w *walker) tlsModule(ctx context.Context, at uint64) (*tlsModule, error) {
+func (w *walker) tlsModule(ctx context.Context, entry uint64) (*tlsModule, error) {
 	l := &w.process.tls.layout
-	loaded, err := w.member(ctx, at, l.moduleMap, 0)
+	loaded, err := w.member(ctx, entry, l.moduleMap, 0)
 	if err != nil || loaded == 0 {
 		return nil, err
 	}
@@ -296,7 +296,7 @@ func (w *walker) tlsModule(ctx context.Context, at uint64) (*tlsModule, error) {
 		field tlsField
 		index uint64
 	}{
-		{&m.since, at, l.moduleSince, 0},
+		{&m.since, entry, l.moduleSince, 0},
 		{&m.distance, loaded, l.mapDistance, 0},
 		{&m.id, loaded, l.mapID, 0},
 		{&m.dynamic, loaded, tlsField{bits: bits}, linkMapDynamic},
@@ -353,7 +353,7 @@ func (p *Process) findTLSLayout(machine uint16) error {
 	return fmt.Errorf("how it is laid out is not known: no module has glibc's description of it (%s* and %s)", tlsFieldPrefix, tlsLoaderGlobal)
 }
 
-// rankTLS orders modules by whether their names are those of the C library.
+// rankTLS orders the modules of the C library, by their names, before all others.
 func rankTLS(m *code.Module) int {
 	for _, prefix := range []string{"libc.", "libc-", "ld-", "libpthread"} {
 		if strings.HasPrefix(path.Base(m.Path), prefix) {
@@ -387,7 +387,7 @@ func programOf(o *object.Object, typ elf.ProgType) *object.Program {
 	return nil
 }
 
-// isExecutable says whether an object is an executable, at fixed addresses or
+// isExecutable reports whether an object is an executable, at fixed addresses or
 // not, as far as it says so itself.
 func isExecutable(o *object.Object) bool {
 	if o.Type() == elf.ET_EXEC {

@@ -150,15 +150,15 @@ func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
 // one.
 const maxAlone = 64
 
-// A passage goes over threads once, and releases each batch behind it.
-type passage struct {
+// A threadPass goes over threads once, and releases each batch behind it.
+type threadPass struct {
 	process *Process
 	left    []int // how many threads of each batch it has yet to walk
 	isBegun []bool
 }
 
-func (p *Process) newPassage(threads []*target.Thread) *passage {
-	k := &passage{process: p}
+func (p *Process) newPass(threads []*target.Thread) *threadPass {
+	k := &threadPass{process: p}
 	if len(threads) <= maxBound {
 		return k // the next one may find them bound
 	}
@@ -174,7 +174,7 @@ func (p *Process) newPassage(threads []*target.Thread) *passage {
 }
 
 // begin makes that the batch of a thread is asked about as a whole.
-func (k *passage) begin(th *target.Thread) {
+func (k *threadPass) begin(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok || k.isBegun[i/maxBound] {
 		return
@@ -187,7 +187,7 @@ func (k *passage) begin(th *target.Thread) {
 }
 
 // end forgets what plugins said of a batch whose last thread was walked.
-func (k *passage) end(th *target.Thread) {
+func (k *threadPass) end(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok {
 		return

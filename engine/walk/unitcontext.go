@@ -35,7 +35,7 @@ type unitContext struct {
 // unitContext is for the expressions of a frame whose function is given. lane is
 // the current one; nil: none is.
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
-	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.pluginEval.Derive()}
+	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.evals.plugin.Derive()}
 	u.ev.CFI = false
 	if f.module != nil {
 		u.code = f.module.Code
@@ -44,8 +44,8 @@ func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 	return u
 }
 
-// in calls f with the evaluator as a unit's expressions need it.
-func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
+// withUnit calls f with the evaluator as a unit's expressions need it.
+func (u *unitContext) withUnit(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
 	u.ev.Dialect, u.ev.OffsetSize = u.code.UnitDialect(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
@@ -54,7 +54,7 @@ func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) e
 
 // evaluate evaluates an expression of a unit.
 func (u *unitContext) evaluate(ctx context.Context, unit dwarf.Unit, expr []byte) (l locexpr.Location, err error) {
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
 		l, err = ev.Location(ctx, expr, u.context(unit))
 		return err
 	})
@@ -63,7 +63,7 @@ func (u *unitContext) evaluate(ctx context.Context, unit dwarf.Unit, expr []byte
 
 // value evaluates an expression of a unit as a value.
 func (u *unitContext) value(ctx context.Context, unit dwarf.Unit, expr []byte, initial ...locexpr.Entry) (v locexpr.Value, err error) {
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
 		v, err = ev.Value(ctx, expr, u.context(unit), initial...)
 		return err
 	})

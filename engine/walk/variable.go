@@ -19,7 +19,7 @@ func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locex
 	if l.Lists == nil {
 		return u.evaluate(ctx, l.Unit, l.Expr)
 	}
-	err = u.in(l.Unit, func(ev *locexpr.Evaluator) error {
+	err = u.withUnit(l.Unit, func(ev *locexpr.Evaluator) error {
 		place, err = ev.EvaluateList(ctx, l.Lists, l.Offset, l.Base, u.context(l.Unit))
 		return err
 	})
@@ -30,7 +30,7 @@ func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locex
 // instance or a completion of.
 const maxOrigins = 16
 
-// locate says where a variable, a parameter or a constant is: by its
+// locate returns where a variable, a parameter or a constant is: by its
 // DW_AT_location, or that of what it is an instance of, which is then the same in
 // all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
 // is at the undefined location.

@@ -4,7 +4,7 @@ package walk
 
 import "context"
 
-// isGivenBack says whether a register that a row finds below the stack pointer, where nothing
+// isRestored reports whether a register that a row finds below the stack pointer, where nothing
 // was kept, is in the register again. Samples have the bytes of the stack from its pointer on.
 // In an epilogue they lack what was popped, which rows leave where it was saved: without this
 // a sample that was taken at a return would lose every caller that is found by its frame
@@ -12,9 +12,9 @@ import "context"
 //
 // The plugin reads the code for that. Below the stack pointer a function without calls may
 // keep what it saved, and have something else in the register.
-func (w *walker) isGivenBack(ctx context.Context, address, reg uint64) bool {
+func (w *walker) isRestored(ctx context.Context, address, reg uint64) bool {
 	top := w.frames[0]
-	if top.module == nil || !top.exact || !top.hasCFA || w.mapped {
+	if top.module == nil || !top.exact || !top.hasCFA || w.input.isMapped {
 		return false
 	}
 	sp, err := w.liveRegister(uint64(w.machine.Description.SP))
