@@ -45,18 +45,18 @@ func (b *builder) table(t testing.TB) *Table {
 }
 
 // word appends a number of size bytes.
-func (b *builder) word(to []byte, v uint64, size int) []byte {
+func (b *builder) word(target []byte, v uint64, size int) []byte {
 	switch size {
 	case 0:
-		return to
+		return target
 	case 1:
-		return append(to, byte(v))
+		return append(target, byte(v))
 	case 2:
-		return b.order().AppendUint16(to, uint16(v))
+		return b.order().AppendUint16(target, uint16(v))
 	case 4:
-		return b.order().AppendUint32(to, uint32(v))
+		return b.order().AppendUint32(target, uint32(v))
 	}
-	return b.order().AppendUint64(to, v)
+	return b.order().AppendUint64(target, v)
 }
 
 func uleb(v uint64) []byte { return binary.AppendUvarint(nil, v) }
@@ -113,7 +113,7 @@ func (c cieSpec) size(b *builder) int {
 }
 
 // entry writes length and body; body gets the offset it will stand at.
-func (b *builder) entry(id uint64, body func(at int) []byte) uint64 {
+func (b *builder) entry(id uint64, body func(pos int) []byte) uint64 {
 	offset := uint64(len(b.Data))
 	lengthSize, idSize := 4, 4
 	if b.dwarf64 {
@@ -195,12 +195,12 @@ func (b *builder) fde(cie uint64, c cieSpec, f fdeSpec) uint64 {
 	if b.EH {
 		id++ // entry makes the distance
 	}
-	return b.entry(id, func(at int) []byte {
+	return b.entry(id, func(pos int) []byte {
 		out := b.word(nil, f.segment, c.segmentSize)
 		if f.raw != nil {
 			out = append(out, f.raw...)
 		} else {
-			out = append(out, b.pointer(c.encoding, f.start, at+len(out), c.size(b), 0)...)
+			out = append(out, b.pointer(c.encoding, f.start, pos+len(out), c.size(b), 0)...)
 			out = append(out, b.number(c.encoding&ehpe.FormatMask, f.size, c.size(b))...)
 		}
 		if strings.HasPrefix(c.augmentation, "z") {
@@ -227,11 +227,11 @@ func (b *builder) number(format byte, v uint64, size int) []byte {
 }
 
 // pointer encodes an address at an offset of the section.
-func (b *builder) pointer(encoding byte, v uint64, at, size int, function uint64) []byte {
+func (b *builder) pointer(encoding byte, v uint64, pos, size int, function uint64) []byte {
 	var out []byte
 	switch encoding & ehpe.ApplicationMask {
 	case ehpe.PCRel:
-		v -= b.Address + uint64(at)
+		v -= b.Address + uint64(pos)
 	case ehpe.TextRel:
 		v -= b.Text
 	case ehpe.DataRel:
@@ -239,7 +239,7 @@ func (b *builder) pointer(encoding byte, v uint64, at, size int, function uint64
 	case ehpe.FuncRel:
 		v -= function
 	case ehpe.Aligned:
-		for (b.Address+uint64(at)+uint64(len(out)))%uint64(size) != 0 {
+		for (b.Address+uint64(pos)+uint64(len(out)))%uint64(size) != 0 {
 			out = append(out, 0xcc)
 		}
 	}

@@ -22,10 +22,10 @@ type CIE struct {
 	CodeAlignment uint64 // what DW_CFA_advance_loc counts in, bytes
 	DataAlignment int64  // what offsets from the CFA count in, bytes
 	ReturnAddress uint64 // column of the return address
-	// SignalFrame says that the FDEs are those of signal trampolines
+	// SignalFrame marks the FDEs of signal trampolines
 	// (augmentation S): the caller was interrupted, its PC is exact.
 	SignalFrame bool
-	// BKey says that return addresses are signed with the B key (augmentation
+	// BKey means that return addresses are signed with the B key (augmentation
 	// B, AArch64).
 	BKey         bool
 	Personality  Pointer // augmentation P
@@ -45,7 +45,7 @@ type CIE struct {
 	executed    atomic.Bool // for listings; initialOnce guards the rest
 }
 
-// maxAugmentation bounds the length of an augmentation string, maxInitial that
+// maxAugmentation bounds the length of an augmentation string, and maxInitial the length
 // of the initial instructions (3584 columns of AMDGPU take 16 KiB). Both are
 // read once for every FDE in the worst case.
 const (
@@ -88,7 +88,7 @@ func (t *Table) parseCIE(e entry) (*CIE, error) {
 	letters, known := augmentation(c.Augmentation)
 	if !known {
 		// DWARF 5, 6.4.1: only the FDEs' bounds can be read. In .eh_frame not
-		// even those, for their encoding is part of the augmentation.
+		// even these, for their encoding is part of the augmentation.
 		if t.section.EH {
 			return nil, t.errorf(uint64(e.pos+1), ErrAugmentation, "%q", c.Augmentation)
 		}
@@ -131,22 +131,22 @@ func (t *Table) parseCIE(e entry) (*CIE, error) {
 // sizes reads the sizes of addresses and of segment selectors, which CIEs have from
 // version 4 on.
 func (t *Table) sizes(c *CIE, r *reader) error {
-	at := uint64(r.pos)
+	pos := uint64(r.pos)
 	c.AddressSize = int(r.u8())
 	c.SegmentSize = int(r.u8())
 	if r.err == nil && c.AddressSize != 4 && c.AddressSize != 8 {
-		return t.errorf(at, ErrAddressSize, "%d bytes, expected 4 or 8", c.AddressSize)
+		return t.errorf(pos, ErrAddressSize, "%d bytes, expected 4 or 8", c.AddressSize)
 	}
 	switch c.SegmentSize {
 	case 0, 1, 2, 4, 8:
 		return nil
 	}
-	return t.errorf(at+1, ErrSegmentSize, "%d bytes, expected 0, 1, 2, 4 or 8", c.SegmentSize)
+	return t.errorf(pos+1, ErrSegmentSize, "%d bytes, expected 0, 1, 2, 4 or 8", c.SegmentSize)
 }
 
-// A layout is how the FDEs of a CIE begin, where that is one of the few ways
-// that compilers use: a location and a range of size bytes each, an absolute
-// number or one relative to itself. A size of 0 is any other way.
+// A layout is the start of the FDEs of a CIE where it has a common form: a location and a
+// range of size bytes each, an absolute number or a number relative to itself. A size of 0 is any
+// other form.
 type layout struct {
 	size     int
 	relative bool
@@ -178,12 +178,12 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 	}
 	d := t.reader(start, r.pos)
 	for _, letter := range letters {
-		at := uint64(d.pos)
+		pos := uint64(d.pos)
 		switch letter {
 		case 'L':
 			c.LSDAEncoding = d.u8()
 			if d.err == nil && c.LSDAEncoding != ehpe.Omit && !isValidFormat(c.LSDAEncoding&ehpe.FormatMask) {
-				return t.errorf(at, ErrPointerEncoding, "%#x, of the LSDA", c.LSDAEncoding)
+				return t.errorf(pos, ErrPointerEncoding, "%#x, of the LSDA", c.LSDAEncoding)
 			}
 		case 'P':
 			encoding := d.u8()
@@ -193,7 +193,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 			b := t.bases()
 			p, null, err := d.pointer(encoding, c.AddressSize, &b)
 			if errors.Is(err, ErrPointerEncoding) {
-				return t.errorf(at, err, "%#x, of the personality routine", encoding)
+				return t.errorf(pos, err, "%#x, of the personality routine", encoding)
 			}
 			if err == nil && !null {
 				c.Personality = p
@@ -201,7 +201,7 @@ func (t *Table) augmentationData(c *CIE, letters string, r *reader) error {
 		case 'R':
 			c.FDEEncoding = d.u8()
 			if d.err == nil && (c.FDEEncoding == ehpe.Omit || !isValidFormat(c.FDEEncoding&ehpe.FormatMask)) {
-				return t.errorf(at, ErrPointerEncoding, "%#x, of FDEs", c.FDEEncoding)
+				return t.errorf(pos, ErrPointerEncoding, "%#x, of FDEs", c.FDEEncoding)
 			}
 		case 'S':
 			c.SignalFrame = true
@@ -249,7 +249,7 @@ func augmentation(s string) (letters string, known bool) {
 	return letters, true
 }
 
-// isVendorParts says whether s is a sequence of [vendor:vX.Y] or
+// isVendorParts reports whether s is a sequence of [vendor:vX.Y] or
 // [vendor:vX.Y:options], not empty.
 func isVendorParts(s string) bool {
 	for s != "" {
@@ -270,7 +270,7 @@ func isVendorParts(s string) bool {
 	return true
 }
 
-// isSemanticVersion says whether s begins with X.Y. The document wants X.Y and
+// isSemanticVersion reports whether s begins with X.Y. The document wants X.Y and
 // refers to semantic versioning, so X.Y.Z and pre-releases are accepted too.
 func isSemanticVersion(s string) bool {
 	major, rest, ok := strings.Cut(s, ".")

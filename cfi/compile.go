@@ -14,7 +14,7 @@ import (
 // here keeps across calls in general registers (AArch64: x19 to x30, SP and PC).
 const MaxColumns = 16
 
-// A Column is a register that compiled rows answer for.
+// A Column is a register that compiled rows have a rule for.
 type Column struct {
 	Number uint64 // DWARF register number
 	Bits   uint32 // 1 to 64
@@ -28,8 +28,8 @@ type Compiler struct {
 
 // NewCompiler returns a Compiler for rows whose CFA is an address of addressBits
 // bits (1 to 64), and that answer for columns, at most MaxColumns. The index of
-// a column in it is the column's index in compiled rows. The error says which of
-// these bounds does not hold.
+// a column in it is the column's index in compiled rows. The error names the bound
+// that is exceeded.
 func NewCompiler(addressBits uint32, columns []Column) (*Compiler, error) {
 	if addressBits == 0 || addressBits > 64 {
 		return nil, fmt.Errorf("addresses of %d bits, expected 1 to 64", addressBits)
@@ -48,7 +48,7 @@ func NewCompiler(addressBits uint32, columns []Column) (*Compiler, error) {
 	return &Compiler{slices.Clone(columns), addressBits}, nil
 }
 
-// Columns are those that compiled rows answer for, by index. They are not to be
+// Columns returns the columns of compiled rows, by index. They are not to be
 // changed.
 func (c *Compiler) Columns() []Column { return c.columns }
 
@@ -65,16 +65,16 @@ func (c *Compiler) Index(number uint64) (i int, ok bool) {
 // A CompiledRow is a row of the most common form in a few words: its CFA is a
 // register plus an offset in the default address space, and each column of its
 // Compiler is at CFA+N, is CFA+N, has the value of a column of the same size, or
-// is undefined. Default rules are filled in. What it says is what the Row says,
-// for the columns that it answers for.
+// is undefined. Default rules are filled in. It agrees with the Row
+// for the columns of the Compiler.
 type CompiledRow struct {
 	// Register is the index of the column that the CFA counts from.
 	Register uint8
 	// Return is the index of the return address's column.
 	Return uint8
-	// SignalFrame is that of the Row.
+	// SignalFrame is the SignalFrame of the Row.
 	SignalFrame bool
-	// Offset is what is added to the register for the CFA, in bytes.
+	// Offset is added to the register for the CFA, in bytes.
 	Offset int32
 	// Same has a bit for each column, index 0 lowest, whose value is the same in
 	// the caller, in no other register and not in memory.
@@ -118,8 +118,8 @@ var (
 )
 
 // Compile makes the compiled form of a row. What the row does not mention has
-// the rule that defaults returns; Unspecified is Undefined. The error is one of
-// the reasons above: the row is of another form.
+// the rule that defaults returns; Unspecified is Undefined. The error is a reason
+// above: the row has another form.
 func (c *Compiler) Compile(row *Row, defaults func(column uint64) Rule) (CompiledRow, error) {
 	if len(row.CallSite) > 0 {
 		return CompiledRow{}, ErrCompileCall
@@ -161,7 +161,7 @@ func (c *Compiler) Compile(row *Row, defaults func(column uint64) Rule) (Compile
 	return out, nil
 }
 
-// rule is the compiled rule of the column with an index.
+// rule returns the compiled rule of the column with an index.
 func (c *Compiler) rule(index int, rule *Rule) (CompiledRule, error) {
 	kind, value := compiledUndefined, int64(0)
 	switch rule.Kind {
@@ -169,14 +169,14 @@ func (c *Compiler) rule(index int, rule *Rule) (CompiledRule, error) {
 	case SameValue:
 		kind, value = compiledRegister, int64(index)
 	case Register:
-		from, ok := c.Index(rule.Register)
+		start, ok := c.Index(rule.Register)
 		if !ok {
 			return 0, ErrCompileColumn
 		}
-		if c.columns[from].Bits != c.columns[index].Bits {
+		if c.columns[start].Bits != c.columns[index].Bits {
 			return 0, ErrCompileSize
 		}
-		kind, value = compiledRegister, int64(from)
+		kind, value = compiledRegister, int64(start)
 	case Offset:
 		kind, value = compiledOffset, rule.Offset
 	case ValOffset:

@@ -2,7 +2,11 @@
 
 package cfi
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // An Entry is an entry of a section as it is written: a CIE, an FDE, or a
 // terminator, which is a length of zero and has neither.
@@ -14,9 +18,9 @@ type Entry struct {
 	FDE     *FDE
 }
 
-// Entries lists what is in the section, in its order. With an error CIE and FDE
+// Entries lists the entries of the section, in its order. With an error CIE and FDE
 // are nil; the list goes on behind the entry unless its length is the problem.
-// What the rows of its FDEs cost is bounded as with FDEs.
+// The cost of the rows of its FDEs is bounded as with FDEs.
 func (t *Table) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		work := t.listWork()
@@ -57,7 +61,7 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// OperandKind says what an operand of a call frame instruction is.
+// An OperandKind is the meaning of an operand of a call frame instruction.
 type OperandKind uint8
 
 // The kinds of operands.
@@ -121,21 +125,21 @@ func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, e
 	location := start
 	var list [3]Operand
 	for m.r.pos < end {
-		at := m.r.pos
-		code := m.r.data[at]
+		begin := m.r.pos
+		code := m.r.data[begin]
 		m.r.pos++
 		op := &opcodes[code]
-		in := Instruction{Offset: uint64(at), Name: op.name}
+		instruction := Instruction{Offset: uint64(begin), Name: dw.CFAName(code)}
 		if op.apply == nil {
-			yield(in, t.errorf(in.Offset, ErrInstruction, "%#02x", code))
+			yield(instruction, t.errorf(instruction.Offset, ErrInstruction, "%#02x", code))
 			return
 		}
 		var o operands
 		if err := m.decode(code, op, &o); err != nil {
-			yield(in, t.errorf(in.Offset, err, "%s", op.name))
+			yield(instruction, t.errorf(instruction.Offset, err, "%s", instruction.Name))
 			return
 		}
-		in.Operands = list[:0]
+		instruction.Operands = list[:0]
 		for i, kind := range op.operands {
 			if kind == noOperand {
 				break
@@ -149,26 +153,26 @@ func (c *CIE) instructions(pos, end int, start uint64, yield func(Instruction, e
 			case AddressOperand:
 				location = operand.Value
 			}
-			in.Operands = append(in.Operands, operand)
+			instruction.Operands = append(instruction.Operands, operand)
 		}
-		in.Location, in.end = location, m.r.pos
-		if !yield(in, nil) {
+		instruction.Location, instruction.end = location, m.r.pos
+		if !yield(instruction, nil) {
 			return
 		}
 	}
 }
 
-// isAdvance says whether the instruction completes a row.
-func (in *Instruction) isAdvance() bool {
-	return len(in.Operands) > 0 && in.Operands[0].Kind <= AddressOperand
+// isAdvance reports whether the instruction completes a row.
+func (instruction *Instruction) isAdvance() bool {
+	return len(instruction.Operands) > 0 && instruction.Operands[0].Kind <= AddressOperand
 }
 
 // Advances calls yield with every row as it is written: one for each
 // instruction that sets or advances the location and one for the end, until
 // yield returns false. What Rows leaves out is there: rows that the next one
-// replaces because it begins at the same address, rows at or behind End, those
-// of an FDE of no code. The row is reused as with Rows. The error is that of the
-// first instruction that cannot be executed, behind the rows before it.
+// replaces because it begins at the same address, rows at or behind End, the
+// rows of an FDE of no code. The row is reused as with Rows. An error is about the
+// first instruction that cannot be executed, and comes behind the rows before it.
 func (f *FDE) Advances(yield func(*Row) bool) error {
 	m := machines.Get().(*machine)
 	m.row, m.listing = &m.own, f.listing
@@ -193,14 +197,14 @@ func (f *FDE) Advances(yield func(*Row) bool) error {
 		}
 		return yield(row), nil
 	}
-	for in, err := range f.Instructions() {
+	for instruction, err := range f.Instructions() {
 		if err != nil {
 			break // the machine gives the error
 		}
-		if !in.isAdvance() {
+		if !instruction.isAdvance() {
 			continue
 		}
-		if more, err := next(in.end, false); !more {
+		if more, err := next(instruction.end, false); !more {
 			return err
 		}
 		row.Start = m.location

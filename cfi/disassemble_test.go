@@ -177,12 +177,12 @@ func TestInstructionsHaveOperandsInBytes(t *testing.T) {
 		{"DW_CFA_set_loc", 0x2000, []Operand{{Kind: AddressOperand, Value: 0x2000}}},
 	}
 	n := 0
-	for in, err := range f.Instructions() {
+	for instruction, err := range f.Instructions() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < len(want) && (in.Name != want[n].name || in.Location != want[n].location || !reflect.DeepEqual(in.Operands, want[n].operands)) {
-			t.Errorf("%+v, want %+v", in, want[n])
+		if n < len(want) && (instruction.Name != want[n].name || instruction.Location != want[n].location || !reflect.DeepEqual(instruction.Operands, want[n].operands)) {
+			t.Errorf("%+v, want %+v", instruction, want[n])
 		}
 		n++
 	}
@@ -222,9 +222,9 @@ func FuzzEntries(f *testing.F) {
 				}
 			}
 			if e.FDE != nil {
-				for in := range e.FDE.Instructions() {
-					if in.Offset < e.Offset || in.Offset > uint64(len(table.section.Data)) {
-						t.Fatalf("instruction at %#x of the entry at %#x", in.Offset, e.Offset)
+				for instruction := range e.FDE.Instructions() {
+					if instruction.Offset < e.Offset || instruction.Offset > uint64(len(table.section.Data)) {
+						t.Fatalf("instruction at %#x of the entry at %#x", instruction.Offset, e.Offset)
 					}
 				}
 				sameRows(t, e.FDE)

@@ -359,16 +359,16 @@ func TestSectionsThatLinkersMake(t *testing.T) {
 	b.fde(cie, c, fdeSpec{start: 0x1010, size: 16})
 	b.fde(second, c, fdeSpec{start: 0x1020, size: 16})
 	// A CIE that comes behind its FDE.
-	at := uint64(len(b.Data))
+	pos := uint64(len(b.Data))
 	size := func() uint64 {
 		probe := *b
 		probe.Data = nil
 		probe.fde(1000, c, fdeSpec{start: 0x1030, size: 16})
 		return uint64(len(probe.Data))
 	}()
-	b.fde(at+size, c, fdeSpec{start: 0x1030, size: 16})
-	if last := b.cie(cieSpec{instructions: []byte{0x0c, 7, 32}}); last != at+size {
-		t.Fatalf("CIE at %#x, want %#x", last, at+size)
+	b.fde(pos+size, c, fdeSpec{start: 0x1030, size: 16})
+	if last := b.cie(cieSpec{instructions: []byte{0x0c, 7, 32}}); last != pos+size {
+		t.Fatalf("CIE at %#x, want %#x", last, pos+size)
 	}
 	b.Data = append(b.Data, 0, 0, 0, 0, 0, 0) // the end mark and alignment
 	table := b.table(t)
@@ -421,8 +421,8 @@ func TestBadEntries(t *testing.T) {
 		{name: "CIE pointer before the section", write: func(b *builder) { b.Data = append(b.Data, 4, 0, 0, 0, 0, 0, 0, 1) }, err: ErrCIEPointer},
 		{name: "CIE pointer behind the section", debug: true, write: func(b *builder) { b.Data = append(b.Data, 4, 0, 0, 0, 0, 0, 0, 1) }, err: ErrCIEPointer},
 		{name: "CIE pointer to an FDE", debug: true, write: func(b *builder) {
-			at := b.fde(b.cie(good), good, fdeSpec{start: 0x7000, size: 1})
-			b.fde(at, good, fdeSpec{start: 0x8000, size: 1})
+			pos := b.fde(b.cie(good), good, fdeSpec{start: 0x7000, size: 1})
+			b.fde(pos, good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrCIEPointer},
 		{name: "CIE version 2", write: func(b *builder) { b.fde(b.cie(cieSpec{version: 2}), good, fdeSpec{start: 0x8000, size: 1}) }, err: ErrVersion},
 		{name: "CIE version 5", debug: true, write: func(b *builder) { b.fde(b.cie(cieSpec{version: 5}), good, fdeSpec{start: 0x8000, size: 1}) }, err: ErrVersion},
@@ -433,8 +433,8 @@ func TestBadEntries(t *testing.T) {
 			b.fde(b.cie(cieSpec{version: 4, segmentSize: 3}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrSegmentSize},
 		{name: "augmentation without end", write: func(b *builder) {
-			at := b.entry(0, func(int) []byte { return cat(1, strings.Repeat("z", 31)) })
-			b.fde(at, good, fdeSpec{start: 0x8000, size: 1})
+			pos := b.entry(0, func(int) []byte { return cat(1, strings.Repeat("z", 31)) })
+			b.fde(pos, good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrTruncated},
 		{name: "augmentation too long", write: func(b *builder) {
 			b.fde(b.cie(cieSpec{augmentation: strings.Repeat("S", maxAugmentation+1)}), good, fdeSpec{start: 0x8000, size: 1})
@@ -473,15 +473,15 @@ func TestBadEntries(t *testing.T) {
 			b.fde(b.cie(cieSpec{augmentation: "zP", data: []byte{0x0d}}), good, fdeSpec{start: 0x8000, size: 1})
 		}, err: ErrPointerEncoding},
 		{name: "FDE without a location", write: func(b *builder) {
-			at := b.cie(good)
+			pos := b.cie(good)
 			b.unpadded = true
-			b.fde(at, good, fdeSpec{raw: []byte{1, 2, 3}})
+			b.fde(pos, good, fdeSpec{raw: []byte{1, 2, 3}})
 			b.unpadded = false
 		}, err: ErrTruncated},
 		{name: "FDE without a range", write: func(b *builder) {
-			at := b.cie(good)
+			pos := b.cie(good)
 			b.unpadded = true
-			b.fde(at, good, fdeSpec{raw: make([]byte, 12)})
+			b.fde(pos, good, fdeSpec{raw: make([]byte, 12)})
 			b.unpadded = false
 		}, err: ErrTruncated},
 		{name: "FDE past the last address", write: func(b *builder) { b.fde(b.cie(good), good, fdeSpec{start: 1 << 63, size: 1 << 63}) }, err: ErrOverflow},
@@ -491,15 +491,15 @@ func TestBadEntries(t *testing.T) {
 		}, err: ErrTruncated},
 		{name: "augmentation data past the end of an FDE that has good ones before it", write: func(b *builder) {
 			c := cieSpec{augmentation: "z", instructions: x86Initial}
-			at := b.cie(c)
-			b.fde(at, c, fdeSpec{start: 0x8000, size: 1})
-			b.fde(at, cieSpec{}, fdeSpec{start: 0x8010, size: 1, instructions: []byte{0x7f}})
+			pos := b.cie(c)
+			b.fde(pos, c, fdeSpec{start: 0x8000, size: 1})
+			b.fde(pos, cieSpec{}, fdeSpec{start: 0x8010, size: 1, instructions: []byte{0x7f}})
 		}, err: ErrTruncated},
 		{name: "LSDA longer than its data, in an FDE that has good ones before it", write: func(b *builder) {
 			c := cieSpec{augmentation: "zL", data: []byte{0}, instructions: x86Initial}
-			at := b.cie(c)
-			b.fde(at, c, fdeSpec{start: 0x8000, size: 1, data: make([]byte, 8)})
-			b.fde(at, c, fdeSpec{start: 0x8010, size: 1, data: []byte{1, 2}})
+			pos := b.cie(c)
+			b.fde(pos, c, fdeSpec{start: 0x8000, size: 1, data: make([]byte, 8)})
+			b.fde(pos, c, fdeSpec{start: 0x8010, size: 1, data: []byte{1, 2}})
 		}, err: ErrTruncated},
 		{name: "LSDA longer than its data", write: func(b *builder) {
 			c := cieSpec{augmentation: "zL", data: []byte{0}, instructions: x86Initial}
@@ -571,9 +571,9 @@ func TestSectionDescriptionIsChecked(t *testing.T) {
 
 func TestLEB128(t *testing.T) {
 	unsigned := []struct {
-		in   string
-		want uint64
-		err  error
+		section string
+		want    uint64
+		err     error
 	}{
 		{"\x00", 0, nil}, {"\x7f", 127, nil}, {"\x80\x01", 128, nil}, {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00", 0, nil},
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 1<<64 - 1, nil}, {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x81\x00", 1<<64 - 1, nil},
@@ -581,15 +581,15 @@ func TestLEB128(t *testing.T) {
 		{"", 0, ErrTruncated}, {"\x80", 0, ErrTruncated},
 	}
 	for _, tt := range unsigned {
-		r := reader{data: []byte(tt.in)}
+		r := reader{data: []byte(tt.section)}
 		if got := r.uleb(); got != tt.want || !errors.Is(r.err, tt.err) {
-			t.Errorf("unsigned %x: %d, %v, want %d, %v", tt.in, got, r.err, tt.want, tt.err)
+			t.Errorf("unsigned %x: %d, %v, want %d, %v", tt.section, got, r.err, tt.want, tt.err)
 		}
 	}
 	signed := []struct {
-		in   string
-		want int64
-		err  error
+		section string
+		want    int64
+		err     error
 	}{
 		{"\x00", 0, nil}, {"\x7f", -1, nil}, {"\x3f", 63, nil}, {"\x40", -64, nil}, {"\x80\x01", 128, nil}, {"\x80\x7f", -128, nil},
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00", 1<<63 - 1, nil}, {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f", -1 << 63, nil},
@@ -599,9 +599,9 @@ func TestLEB128(t *testing.T) {
 		{"", 0, ErrTruncated}, {"\xff", 0, ErrTruncated},
 	}
 	for _, tt := range signed {
-		r := reader{data: []byte(tt.in)}
+		r := reader{data: []byte(tt.section)}
 		if got := r.sleb(); got != tt.want || !errors.Is(r.err, tt.err) {
-			t.Errorf("signed %x: %d, %v, want %d, %v", tt.in, got, r.err, tt.want, tt.err)
+			t.Errorf("signed %x: %d, %v, want %d, %v", tt.section, got, r.err, tt.want, tt.err)
 		}
 	}
 }
@@ -622,7 +622,7 @@ func TestRangeHasNoSign(t *testing.T) {
 // readelf takes 8 bytes.
 func TestExtendedLengthIsReadAsLLVMReadsIt(t *testing.T) {
 	dir := t.TempDir()
-	in, out := filepath.Join(dir, "in.s"), filepath.Join(dir, "out.o")
+	section, out := filepath.Join(dir, "in.s"), filepath.Join(dir, "out.o")
 	text := `
 	.section .eh_frame,"a",@progbits
 cie:	.long 0xffffffff
@@ -648,10 +648,10 @@ at:	.long 0x1000 - (at - cie)
 	.balign 8
 fde_end:
 `
-	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(section, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if msg, err := exec.Command(oracle.Tool(t, "as"), "--64", "-o", out, in).CombinedOutput(); err != nil {
+	if msg, err := exec.Command(oracle.Tool(t, "as"), "--64", "-o", out, section).CombinedOutput(); err != nil {
 		t.Fatalf("as: %v\n%s", err, msg)
 	}
 	dumped, err := exec.Command(oracle.Tool(t, "llvm-dwarfdump"), "--eh-frame", out).Output()
@@ -679,9 +679,9 @@ fde_end:
 func TestOpenSectionEndsAtItsTerminatorOrAtNoEntry(t *testing.T) {
 	c := cieSpec{instructions: x86Initial}
 	for _, tt := range []struct {
-		name   string
-		behind []byte
-		pc     uint64 // has no FDE
+		name string
+		rest []byte
+		pc   uint64 // has no FDE
 	}{
 		{"terminator", []byte{0, 0, 0, 0, 0, 0, 0, 0}, 0x3000},
 		{"length past the end", []byte{0xff, 0, 0, 0x10}, 0},
@@ -691,7 +691,7 @@ func TestOpenSectionEndsAtItsTerminatorOrAtNoEntry(t *testing.T) {
 			b := ehFrame()
 			cie := b.cie(c)
 			b.fde(cie, c, fdeSpec{start: 0x1000, size: 16})
-			b.Data = append(b.Data, tt.behind...)
+			b.Data = append(b.Data, tt.rest...)
 			if tt.pc != 0 {
 				b.fde(cie, c, fdeSpec{start: tt.pc, size: 16})
 				b.Data = append(b.Data, 1, 2, 3)
@@ -713,7 +713,7 @@ func TestOpenSectionEndsAtItsTerminatorOrAtNoEntry(t *testing.T) {
 	}
 }
 
-// A pointer that is relative to an address that nobody knows costs what it
+// A pointer that is relative to an unknown address costs what it
 // points to, and nothing else.
 func TestPointersRelativeToAnUnknownAddress(t *testing.T) {
 	for _, application := range []byte{ehpe.TextRel, ehpe.DataRel} {

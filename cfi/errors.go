@@ -96,7 +96,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s+%#x: %s", e.Section, e.Offset, s)
 }
 
-// Unwrap returns e.Err. An expression that meets what is ill-formed is so too.
+// Unwrap returns e.Err. An expression that meets an ill-formed one is ill-formed too.
 func (e *Error) Unwrap() error {
 	if e.IsIllFormed() {
 		return locexpr.IllFormedError(e.Err)

@@ -96,7 +96,7 @@ func (t *Table) parseFDE(e entry, f *FDE) error {
 
 // quickBounds reads the initial location and the range of an FDE whose CIE has
 // a layout, where there is nothing odd about them; ok is false where bounds must
-// look. What ok is true for, bounds reads in the same way.
+// look. Where ok is true, bounds reads the same.
 func (t *Table) quickBounds(c *CIE, pos, end int) (start, size uint64, ok bool) {
 	l := &c.layout
 	if l.size == 0 || end-pos < 2*l.size {
@@ -126,15 +126,15 @@ func (t *Table) quickBounds(c *CIE, pos, end int) (start, size uint64, ok bool) 
 func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	f.Segment = r.word(c.SegmentSize)
 	b := t.bases()
-	at := uint64(r.pos)
+	pos := uint64(r.pos)
 	start, null, err := r.pointer(c.FDEEncoding, c.AddressSize, &b)
 	switch {
 	case r.err != nil:
 		return t.readError(r, "the initial location of an FDE")
 	case err != nil:
-		return t.errorf(at, err, "%#x, of an FDE's initial location", c.FDEEncoding)
+		return t.errorf(pos, err, "%#x, of an FDE's initial location", c.FDEEncoding)
 	case start.Indirect:
-		if f.Start, err = t.follow(at, start.Address, c.AddressSize); err != nil {
+		if f.Start, err = t.follow(pos, start.Address, c.AddressSize); err != nil {
 			return err
 		}
 	default:
@@ -160,7 +160,7 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 
 	// The range has the format of the location and is relative to nothing; it
 	// has no sign, whatever the format says.
-	at = uint64(r.pos)
+	pos = uint64(r.pos)
 	size := r.number(format, c.AddressSize)
 	if width != 0 {
 		size &= addressMask(width)
@@ -171,29 +171,29 @@ func (t *Table) bounds(c *CIE, f *FDE, r *reader) error {
 	case dropped:
 		f.End = f.Start + min(size, mask-f.Start)
 	case size > mask || size > mask-f.Start+1 && f.Start != 0 || f.Start+size < f.Start:
-		return t.errorf(at, ErrOverflow, "%#x bytes of code at %#x", size, f.Start)
+		return t.errorf(pos, ErrOverflow, "%#x bytes of code at %#x", size, f.Start)
 	default:
 		f.End = f.Start + size
 	}
 	return nil
 }
 
-// isTombstone says whether an initial location is what linkers write where the
-// code was dropped: 0, -1 or -2. Only .debug_frame keeps such FDEs (those of
-// .eh_frame have a null pointer if they are kept at all).
+// isTombstone reports whether an initial location is a value that linkers write where the
+// code was dropped: 0, -1 or -2. Only .debug_frame has such FDEs (in
+// .eh_frame they have a null pointer if they stay at all).
 func (t *Table) isTombstone(start, mask uint64) bool {
 	return !t.section.EH && (start == 0 || start >= mask-1)
 }
 
-// isLive says whether FDEs like f are found by address.
+// isLive reports whether FDEs like f are found by address.
 func (f *FDE) isLive() bool {
 	return !f.null && f.Start < f.End && f.Segment == 0
 }
 
-// follow reads the address that an indirect pointer at an offset leads to.
-func (t *Table) follow(at, address uint64, size int) (uint64, error) {
+// follow reads the target of the indirect pointer at an offset.
+func (t *Table) follow(pos, address uint64, size int) (uint64, error) {
 	if t.section.Memory == nil {
-		return 0, t.errorf(at, ErrIndirect, "the initial location of an FDE is at %#x, and there is no memory to read", address)
+		return 0, t.errorf(pos, ErrIndirect, "the initial location of an FDE is at %#x, and there is no memory to read", address)
 	}
 	var buf [8]byte
 	n, err := t.section.Memory(buf[:size], address)
@@ -201,7 +201,7 @@ func (t *Table) follow(at, address uint64, size int) (uint64, error) {
 		err = ErrTruncated
 	}
 	if err != nil {
-		return 0, t.errorf(at, ErrIndirect, "the initial location of an FDE is at %#x: %v", address, err)
+		return 0, t.errorf(pos, ErrIndirect, "the initial location of an FDE is at %#x: %v", address, err)
 	}
 	r := reader{data: buf[:size], big: t.big}
 	return r.word(size), nil

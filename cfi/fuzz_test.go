@@ -41,8 +41,8 @@ func seeds(f *testing.F, add func(b *builder)) {
 	}
 }
 
-// seedsOfPointers are sections with every pointer encoding, and with what is odd
-// about CIEs and FDEs.
+// seedsOfPointers are sections with every pointer encoding, and with odd
+// CIEs and FDEs.
 func seedsOfPointers(add func(b *builder)) {
 	for _, encoding := range []byte{ehpe.AbsPtr, ehpe.ULEB128, ehpe.UData2, ehpe.UData8, ehpe.Signed, ehpe.SLEB128, ehpe.SData2, ehpe.SData8,
 		ehpe.TextRel | ehpe.SData4, ehpe.DataRel | ehpe.SData4, ehpe.PCRel | ehpe.SData8, ehpe.Aligned, ehpe.Indirect | ehpe.UData4, ehpe.FuncRel} {
@@ -269,12 +269,12 @@ func FuzzHeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, data []byte, address uint64) {
 		s := Section{Name: "fuzz", Data: data, Address: address, EH: true, Order: binary.LittleEndian, AddressSize: 8}
-		with, err := NewTable(s)
+		indexed, err := NewTable(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		without, _ := NewTable(s)
-		if err := with.UseHeader(Section{Name: "header", Data: header, Address: hdrAddress}); err != nil {
+		if err := indexed.UseHeader(Section{Name: "header", Data: header, Address: hdrAddress}); err != nil {
 			var e *Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%v is no *Error", err)
@@ -287,7 +287,7 @@ func FuzzHeader(f *testing.F) {
 				continue
 			}
 			for _, pc := range []uint64{fde.Start, fde.End - 1} {
-				found, err := with.FDE(pc)
+				found, err := indexed.FDE(pc)
 				if err != nil || pc < found.Start || pc >= found.End {
 					t.Fatalf("FDE of %#x: %+v, %v; one is %+v", pc, found, err, fde)
 				}

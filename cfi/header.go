@@ -65,7 +65,7 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 	r := reader{data: hdr.Data, big: t.big}
 	version, pointerEncoding, countEncoding, tableEncoding := r.u8(), r.u8(), r.u8(), r.u8()
 	if r.err != nil {
-		return nil, h.error(r.at, r.err, "expected version and three encodings")
+		return nil, h.error(r.errPos, r.err, "expected version and three encodings")
 	}
 	if version != 1 {
 		return nil, h.error(0, ErrVersion, "header version is not 1")
@@ -74,24 +74,24 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 		return nil, h.error(1, ErrHeader, "no pointer to .eh_frame")
 	}
 	b := bases{section: hdr.Address, text: t.section.Text, data: hdr.Address}
-	at := r.pos
+	pos := r.pos
 	p, _, err := r.pointer(pointerEncoding, t.section.AddressSize, &b)
 	if err != nil {
-		return nil, h.error(at, err, "of the pointer to .eh_frame")
+		return nil, h.error(pos, err, "of the pointer to .eh_frame")
 	}
 	if p.Indirect || p.Address != t.section.Address&h.mask {
-		return nil, h.error(at, ErrHeaderMismatch, "the pointer to .eh_frame does not lead to it")
+		return nil, h.error(pos, ErrHeaderMismatch, "the pointer to .eh_frame does not lead to it")
 	}
 	if countEncoding == ehpe.Omit || tableEncoding == ehpe.Omit {
 		return nil, h.error(2, ErrNoSearchTable, "")
 	}
-	at = r.pos
+	pos = r.pos
 	count, _, err := r.pointer(countEncoding, t.section.AddressSize, &b)
 	if err != nil {
-		return nil, h.error(at, err, "of the number of FDEs")
+		return nil, h.error(pos, err, "of the number of FDEs")
 	}
 	if count.Indirect || count.Address == 0 {
-		return nil, h.error(at, ErrNoSearchTable, "it has no entries")
+		return nil, h.error(pos, ErrNoSearchTable, "it has no entries")
 	}
 	h.size, h.signed = fixedSize(tableEncoding&ehpe.FormatMask, t.section.AddressSize)
 	known := h.size != 0
@@ -110,11 +110,11 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 	h.encoding = tableEncoding
 	h.table = r.pos
 	if left := uint64(len(hdr.Data) - r.pos); count.Address > left/uint64(2*h.size) {
-		return nil, h.error(at, ErrTruncated, "the search table is longer than the section")
+		return nil, h.error(pos, ErrTruncated, "the search table is longer than the section")
 	}
 	// An FDE has a length, an id, a location and a range: 9 bytes at the least.
 	if count.Address > uint64(len(t.section.Data)/9) {
-		return nil, h.error(at, ErrHeaderMismatch, "more entries than .eh_frame can have FDEs")
+		return nil, h.error(pos, ErrHeaderMismatch, "more entries than .eh_frame can have FDEs")
 	}
 	h.count = int(count.Address)
 	return h, nil
@@ -122,13 +122,13 @@ func (t *Table) parseHeader(hdr Section) (*header, error) {
 
 // entry returns the start of an FDE's code and the FDE's virtual address.
 func (h *header) entry(i int) (start, address uint64) {
-	at := h.table + 2*h.size*i
-	return h.number(at), h.number(at + h.size)
+	pos := h.table + 2*h.size*i
+	return h.number(pos), h.number(pos + h.size)
 }
 
-func (h *header) number(at int) uint64 {
+func (h *header) number(pos int) uint64 {
 	var v uint64
-	b := h.section.Data[at:]
+	b := h.section.Data[pos:]
 	switch {
 	case h.size == 4 && !h.big: // what linkers write
 		v = uint64(binary.LittleEndian.Uint32(b))
@@ -140,7 +140,7 @@ func (h *header) number(at int) uint64 {
 		v = extend(v, h.size)
 	}
 	if h.encoding&ehpe.ApplicationMask == ehpe.PCRel {
-		v += uint64(at)
+		v += uint64(pos)
 	}
 	return (v + h.base) & h.mask
 }
@@ -159,13 +159,13 @@ func (h *header) search(pc uint64) int {
 	return lo
 }
 
-// has says whether a lookup finds an entry for code that starts at an address.
+// has reports whether a lookup finds an entry for code that starts at an address.
 func (h *header) has(start uint64) bool {
 	i := h.search(start)
 	return i > 0 && h.number(h.table+2*h.size*(i-1)) == start
 }
 
-// findByHeader looks pc up in the search table. An error says that the table
+// findByHeader looks pc up in the search table. An error means that the table
 // does not match; not found is no proof that there is no FDE.
 func (t *Table) findByHeader(h *header, pc uint64, f *FDE) (bool, error) {
 	lo := h.search(pc)
@@ -191,8 +191,8 @@ func (t *Table) headerFDE(h *header, i int, start, address uint64, f *FDE) error
 	return nil
 }
 
-func (h *header) error(at int, err error, detail string) *Error {
-	return &Error{Section: h.section.Name, Offset: uint64(at), Err: err, Detail: detail}
+func (h *header) error(pos int, err error, detail string) *Error {
+	return &Error{Section: h.section.Name, Offset: uint64(pos), Err: err, Detail: detail}
 }
 
 func (h *header) errorf(i int, err error, format string, args ...any) *Error {

@@ -99,14 +99,14 @@ func TestHeaderFindsEveryFDE(t *testing.T) {
 
 func TestHeaderIsRefused(t *testing.T) {
 	b, entries := frames(100)
-	with := func(change func(h *hdrSpec)) Section {
+	changed := func(change func(h *hdrSpec)) Section {
 		h := usual(append([][2]uint64(nil), entries...))
 		change(&h)
 		return writeHeader(b, h)
 	}
-	short := with(func(*hdrSpec) {})
+	short := changed(func(*hdrSpec) {})
 	short.Data = short.Data[:len(short.Data)-1]
-	version := with(func(*hdrSpec) {})
+	version := changed(func(*hdrSpec) {})
 	version.Data[0] = 2
 	tests := []struct {
 		name   string
@@ -117,24 +117,24 @@ func TestHeaderIsRefused(t *testing.T) {
 		{"cut in the pointer", Section{Name: ".eh_frame_hdr", Data: []byte{1, 0x1b, 3, 0x3b, 0}}, ErrTruncated},
 		{"cut in the table", short, ErrTruncated},
 		{"version", version, ErrVersion},
-		{"no pointer", with(func(h *hdrSpec) { h.pointer = ehpe.Omit }), ErrHeader},
-		{"pointer of no format", with(func(h *hdrSpec) { h.pointer = 0x0f }), ErrPointerEncoding},
-		{"indirect pointer", with(func(h *hdrSpec) { h.pointer = 0x9b }), ErrHeaderMismatch},
-		{"pointer elsewhere", with(func(h *hdrSpec) { h.frame = 0x2008 }), ErrHeaderMismatch},
-		{"no count", with(func(h *hdrSpec) { h.count = ehpe.Omit }), ErrNoSearchTable},
-		{"no table", with(func(h *hdrSpec) { h.table = ehpe.Omit; h.entries = nil; h.n = 100 }), ErrNoSearchTable},
-		{"count 0", with(func(h *hdrSpec) { h.entries = nil }), ErrNoSearchTable},
-		{"count past the section", with(func(h *hdrSpec) { h.n = 101 }), ErrTruncated},
-		{"count that overflows", with(func(h *hdrSpec) { h.count = 0x04; h.n = 1 << 61 }), ErrTruncated},
-		{"table of variable size", with(func(h *hdrSpec) { h.table = 0x01 }), ErrPointerEncoding},
-		{"indirect table", with(func(h *hdrSpec) { h.table = 0xbb }), ErrPointerEncoding},
-		{"table relative to functions", with(func(h *hdrSpec) { h.table = 0x4b }), ErrPointerEncoding},
-		{"first start differs", with(func(h *hdrSpec) { h.entries[0][0]-- }), ErrHeaderMismatch},
-		{"last start differs", with(func(h *hdrSpec) { h.entries[99][0]++ }), ErrHeaderMismatch},
-		{"first FDE differs", with(func(h *hdrSpec) { h.entries[0][1] = h.entries[1][1] }), ErrHeaderMismatch},
-		{"entry leads to the CIE", with(func(h *hdrSpec) { h.entries[0][1] = b.Address }), ErrHeaderMismatch},
-		{"entry leads out of the section", with(func(h *hdrSpec) { h.entries[99][1] = 0x10000000 }), ErrHeaderMismatch},
-		{"not in order", with(func(h *hdrSpec) { h.entries[0], h.entries[99] = h.entries[99], h.entries[0] }), ErrHeaderMismatch},
+		{"no pointer", changed(func(h *hdrSpec) { h.pointer = ehpe.Omit }), ErrHeader},
+		{"pointer of no format", changed(func(h *hdrSpec) { h.pointer = 0x0f }), ErrPointerEncoding},
+		{"indirect pointer", changed(func(h *hdrSpec) { h.pointer = 0x9b }), ErrHeaderMismatch},
+		{"pointer elsewhere", changed(func(h *hdrSpec) { h.frame = 0x2008 }), ErrHeaderMismatch},
+		{"no count", changed(func(h *hdrSpec) { h.count = ehpe.Omit }), ErrNoSearchTable},
+		{"no table", changed(func(h *hdrSpec) { h.table = ehpe.Omit; h.entries = nil; h.n = 100 }), ErrNoSearchTable},
+		{"count 0", changed(func(h *hdrSpec) { h.entries = nil }), ErrNoSearchTable},
+		{"count past the section", changed(func(h *hdrSpec) { h.n = 101 }), ErrTruncated},
+		{"count that overflows", changed(func(h *hdrSpec) { h.count = 0x04; h.n = 1 << 61 }), ErrTruncated},
+		{"table of variable size", changed(func(h *hdrSpec) { h.table = 0x01 }), ErrPointerEncoding},
+		{"indirect table", changed(func(h *hdrSpec) { h.table = 0xbb }), ErrPointerEncoding},
+		{"table relative to functions", changed(func(h *hdrSpec) { h.table = 0x4b }), ErrPointerEncoding},
+		{"first start differs", changed(func(h *hdrSpec) { h.entries[0][0]-- }), ErrHeaderMismatch},
+		{"last start differs", changed(func(h *hdrSpec) { h.entries[99][0]++ }), ErrHeaderMismatch},
+		{"first FDE differs", changed(func(h *hdrSpec) { h.entries[0][1] = h.entries[1][1] }), ErrHeaderMismatch},
+		{"entry leads to the CIE", changed(func(h *hdrSpec) { h.entries[0][1] = b.Address }), ErrHeaderMismatch},
+		{"entry leads out of the section", changed(func(h *hdrSpec) { h.entries[99][1] = 0x10000000 }), ErrHeaderMismatch},
+		{"not in order", changed(func(h *hdrSpec) { h.entries[0], h.entries[99] = h.entries[99], h.entries[0] }), ErrHeaderMismatch},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// An indexEntry says that PCs from start on, up to the next entry's start or
-// to the end of the FDE, have the FDE at offset. size is how far that is, or
+// An indexEntry gives PCs from start on, up to the next entry's start or
+// to the end of the FDE, the FDE at offset. size is how far that is, or
 // math.MaxUint32 where it is more.
 type indexEntry struct {
 	start  uint64
@@ -85,7 +85,7 @@ func (t *Table) findIn(x *index, pc uint64, f *FDE) (bool, error) {
 func (t *Table) noFDE(pc uint64) error { return t.errorf(0, ErrNoFDE, "%s", t.without(pc)) }
 
 // buildIndex reads the head of every entry once. Linkers leave most FDEs in the
-// order of their code: what is in order already is not sorted.
+// order of their code: a part in order already is not sorted.
 func (t *Table) buildIndex() {
 	x := &index{}
 	var codes map[uint32]*index
@@ -113,7 +113,7 @@ func (t *Table) buildIndex() {
 			t.problem(t.errorf(e.offset, ErrLimit, "FDEs from here on are not found by address"))
 			return false
 		}
-		// The CIE is nearly always that of the FDE before.
+		// The CIE is nearly always the same as of the FDE before.
 		if c != nil && c.Offset == e.cieOffset {
 			if start, size, ok := t.quickBounds(c, e.pos, e.end); ok && size < math.MaxUint32 && t.hasQuickData(c, e) {
 				if size != 0 {
@@ -130,11 +130,11 @@ func (t *Table) buildIndex() {
 		if !f.isLive() {
 			return true
 		}
-		to := x
+		copied := x
 		if codes != nil {
-			to = indexOf(codes, f.Code)
+			copied = indexOf(codes, f.Code)
 		}
-		to.entries = append(to.entries, indexEntry{f.Start, uint32(min(f.End-f.Start, math.MaxUint32)), uint32(e.offset)})
+		copied.entries = append(copied.entries, indexEntry{f.Start, uint32(min(f.End-f.Start, math.MaxUint32)), uint32(e.offset)})
 		return true
 	})
 	read = true
@@ -158,18 +158,18 @@ func indexOf(codes map[uint32]*index, code uint32) *index {
 	return x
 }
 
-// hasQuickData says whether the augmentation data of an FDE can be read, as far as
+// hasQuickData reports whether the augmentation data of an FDE can be read, as far as
 // that is seen at a glance.
 func (t *Table) hasQuickData(c *CIE, e entry) bool {
 	if !c.sized {
 		return true
 	}
-	at := e.pos + 2*c.layout.size
-	if at >= e.end {
+	pos := e.pos + 2*c.layout.size
+	if pos >= e.end {
 		return false
 	}
-	n := int(t.section.Data[at])
-	return n < leb128.More && n < e.end-at && (n == 0 || c.LSDAEncoding == ehpe.Omit || c.layout.lsda != 0 && c.layout.lsda <= n)
+	n := int(t.section.Data[pos])
+	return n < leb128.More && n < e.end-pos && (n == 0 || c.LSDAEncoding == ehpe.Omit || c.layout.lsda != 0 && c.layout.lsda <= n)
 }
 
 // finish sorts the entries, and gives every address to one of them.
@@ -219,23 +219,23 @@ func sortByStart(entries []indexEntry) []indexEntry {
 			v >>= digit
 		}
 	}
-	from, to := entries, make([]indexEntry, len(entries))
+	source, target := entries, make([]indexEntry, len(entries))
 	for p := range passes {
 		n := &counts[p]
-		at := uint32(0)
+		pos := uint32(0)
 		for d, count := range n {
-			n[d] = at
-			at += count
+			n[d] = pos
+			pos += count
 		}
 		shift := p * digit
-		for i := range from {
-			d := (from[i].start - least) >> shift & (1<<digit - 1)
-			to[n[d]] = from[i]
+		for i := range source {
+			d := (source[i].start - least) >> shift & (1<<digit - 1)
+			target[n[d]] = source[i]
 			n[d]++
 		}
-		from, to = to, from
+		source, target = target, source
 	}
-	return from
+	return source
 }
 
 // span is an FDE while addresses are shared out.
@@ -257,8 +257,8 @@ func (t *Table) flatten(entries []indexEntry) []indexEntry {
 	return share(spans)
 }
 
-// share gives every address to the span that starts last, of those the
-// shortest, of those the first in the section; where that one ends, the next
+// share gives every address to the span that starts last, of several the
+// shortest, of equal ones the first in the section; where that one ends, the next
 // outer one goes on.
 func share(spans []span) []indexEntry {
 	slices.SortFunc(spans, func(a, b span) int {
@@ -277,7 +277,7 @@ func share(spans []span) []indexEntry {
 		}
 		index = append(index, indexEntry{start, size, s.offset})
 	}
-	var open []span // those that hold the current address, innermost last
+	var open []span // around the current address, innermost last
 	// closeTo ends the open spans that end at or before an address.
 	closeTo := func(address uint64, last bool) {
 		for len(open) > 0 && (last || open[len(open)-1].end <= address) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // x86Initial is what compilers write for x86-64: def_cfa 7, 8; offset 16, 1.
@@ -205,8 +207,8 @@ func TestOpcodesAreThoseOfTheDocuments(t *testing.T) {
 	}
 	for code := range 0x100 {
 		op := opcodes[code]
-		if (op.apply != nil) != known[byte(code)] || (op.name != "") != known[byte(code)] {
-			t.Errorf("%#02x: %q, want known %t", code, op.name, known[byte(code)])
+		if (op.apply != nil) != known[byte(code)] || (dw.CFAName(byte(code)) != "") != known[byte(code)] {
+			t.Errorf("%#02x: %q, want known %t", code, dw.CFAName(byte(code)), known[byte(code)])
 		}
 	}
 }
@@ -295,7 +297,7 @@ func TestMachinesKeepNothingOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.free()
-		for _, r := range slices.Concat(m.own.Rules[:cap(m.own.Rules)], m.kept[:cap(m.kept)]) {
+		for _, r := range slices.Concat(m.own.Rules[:cap(m.own.Rules)], m.savedRules[:cap(m.savedRules)]) {
 			if r.Rule.Expr != nil {
 				t.Errorf("a rule of column %d is kept", r.Column)
 			}

@@ -3,6 +3,7 @@
 package cfi
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -10,21 +11,21 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Location returns the CFA that the rule defines in the frame of ctx: one
-// memory byte address, of any address space, bound to the scope of ctx. ev
+// Location returns the CFA that the rule defines in a frame: one memory byte
+// address, of any address space, bound to the scope of the frame. ev
 // evaluates expressions and says how many bits an address of the default space
-// has. Where ev is nil, which it may be for a register and an offset, ctx does.
+// has. Where ev is nil, which it may be for a register and an offset, the frame does.
 //
 // The forms are those of A.6.4.2.2. ErrNoCFA when the row defined none;
 // ErrNotMemory when an expression yields anything but a memory byte address;
 // ErrAddressSpace when the architecture has no such space; ErrRegisterSize when
 // the register is smaller than an address of the space.
-func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.Location, error) {
+func (c CFARule) Location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context) (locexpr.Location, error) {
 	switch c.Kind {
 	case CFARegister:
-		return c.registerLocation(ev, ctx)
+		return c.registerLocation(ctx, ev, frame)
 	case CFAExpression:
-		l, err := evaluateLocation(ev, ctx, c.Expr)
+		l, err := evaluateLocation(ctx, ev, frame, c.Expr)
 		if err != nil {
 			return locexpr.Location{}, err
 		}
@@ -39,46 +40,46 @@ func (c CFARule) Location(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.L
 // registerLocation is DW_OP_constu AS; DW_OP_LLVM_aspace_bregx R, B
 // (A.2.5.4.4.3): the low S bits of register plus displacement, S being the
 // address size of the space.
-func (c CFARule) registerLocation(ev *locexpr.Evaluator, ctx locexpr.Context) (locexpr.Location, error) {
-	bits, err := spaceBits(ev, ctx, c.Space)
+func (c CFARule) registerLocation(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context) (locexpr.Location, error) {
+	bits, err := spaceBits(ev, frame, c.Space)
 	if err != nil {
 		return locexpr.Location{}, err
 	}
-	v, err := registerValue(ctx, c.Register, bits)
+	v, err := registerValue(ctx, frame, c.Register, bits)
 	if err != nil {
 		return locexpr.Location{}, fmt.Errorf("CFA register %d: %w", c.Register, err)
 	}
 	address := (v + uint64(c.Offset)) & lowMask(bits)
-	return locexpr.MemoryLocation(c.Space, address).WithScope(ctx.Scope()), nil
+	return locexpr.MemoryLocation(c.Space, address).WithScope(frame.Scope()), nil
 }
 
 // registerValue returns the low bits of a register, which must have as many.
-func registerValue(ctx locexpr.Context, register uint64, bits uint32) (uint64, error) {
-	size, known := ctx.RegisterBits(register)
+func registerValue(ctx context.Context, frame locexpr.Context, register uint64, bits uint32) (uint64, error) {
+	size, known := frame.RegisterBits(register)
 	switch {
 	case known && size < bits:
 		return 0, sizeError(register, size, "an address", uint64(bits))
 	case known && size > 64:
-		return wideRegisterValue(ctx, register, size, bits)
+		return wideRegisterValue(ctx, frame, register, size, bits)
 	}
-	return ctx.RegisterValue(register)
+	return frame.RegisterValue(ctx, register)
 }
 
 // wideRegisterValue returns the low bits of a register of size bits. On a
 // big-endian machine they are its last ones.
-func wideRegisterValue(ctx locexpr.Context, register uint64, size, bits uint32) (uint64, error) {
-	l, err := ctx.Register(register)
-	if err == nil && ctx.ByteOrder() == locexpr.BigEndian {
+func wideRegisterValue(ctx context.Context, frame locexpr.Context, register uint64, size, bits uint32) (uint64, error) {
+	l, err := frame.Register(ctx, register)
+	if err == nil && frame.ByteOrder() == locexpr.BigEndian {
 		l, err = l.Offset(int64(size - bits))
 	}
 	if err != nil {
 		return 0, err
 	}
 	var buf [8]byte
-	if err := l.Read(ctx, buf[:(bits+7)/8], uint64(bits)); err != nil {
+	if err := l.Read(ctx, frame, buf[:(bits+7)/8], uint64(bits)); err != nil {
 		return 0, err
 	}
-	if ctx.ByteOrder() == locexpr.BigEndian {
+	if frame.ByteOrder() == locexpr.BigEndian {
 		return binary.BigEndian.Uint64(buf[:]) >> (64 - bits), nil
 	}
 	return binary.LittleEndian.Uint64(buf[:]), nil
@@ -86,11 +87,11 @@ func wideRegisterValue(ctx locexpr.Context, register uint64, size, bits uint32) 
 
 // spaceBits returns the address size of a space, as an evaluation sees it: that
 // of the default space is the size of the generic type.
-func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.AddressSpace) (uint32, error) {
+func spaceBits(ev *locexpr.Evaluator, frame locexpr.Context, space locexpr.AddressSpace) (uint32, error) {
 	var bits uint32
 	known := true
 	if ev == nil || space != locexpr.DefaultSpace {
-		bits, known = ctx.SpaceBits(space)
+		bits, known = frame.SpaceBits(space)
 	} else if bits = ev.AddressBits; bits == 0 {
 		bits = 64
 	}
@@ -103,45 +104,45 @@ func spaceBits(ev *locexpr.Evaluator, ctx locexpr.Context, space locexpr.Address
 func lowMask(bits uint32) uint64 { return ^uint64(0) >> (64 - bits) }
 
 // Location returns where the caller's register of a column is, or the implicit
-// location that holds its value (A.6.4.1). ctx is that of the frame whose row
+// location that holds its value (A.6.4.1). frame is the one whose row
 // the rule is from, and cfa is that frame's CFA. ErrNoRule for Unspecified,
 // whose default is the architecture's, and for Architectural; ErrLanes where a
 // ValOffsetPerLane has no number of lanes or leaves a rest.
-func (r Rule) Location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
-	l, err := r.location(ev, ctx, column, cfa)
+func (r Rule) Location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
+	l, err := r.location(ctx, ev, frame, column, cfa)
 	if err != nil {
 		return locexpr.Location{}, fmt.Errorf("column %d: %w", column, err)
 	}
 	return l, nil
 }
 
-func (r Rule) location(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
+func (r Rule) location(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	switch r.Kind {
 	case Undefined:
 		return locexpr.UndefinedLocation(), nil
 	case SameValue:
-		return ctx.Register(column)
+		return frame.Register(ctx, column)
 	case Offset:
 		return move(cfa, r.Offset)
 	case ValOffset:
-		return r.valOffset(ev, ctx, column, cfa, 1)
+		return r.valOffset(ev, frame, column, cfa, 1)
 	case ValOffsetPerLane:
-		counter, ok := ctx.(LaneCounter)
+		counter, ok := frame.(LaneCounter)
 		if !ok || counter.ThreadLanes() == 0 {
 			return locexpr.Location{}, &Error{Err: ErrLanes, Detail: "how many there are is not known"}
 		}
-		return r.valOffset(ev, ctx, column, cfa, uint64(counter.ThreadLanes()))
+		return r.valOffset(ev, frame, column, cfa, uint64(counter.ThreadLanes()))
 	case Register:
-		from, known := ctx.RegisterBits(r.Register)
-		to, ok := ctx.RegisterBits(column)
+		from, known := frame.RegisterBits(r.Register)
+		to, ok := frame.RegisterBits(column)
 		if known && ok && from != to {
 			return locexpr.Location{}, sizeError(r.Register, from, "column", uint64(to))
 		}
-		return ctx.Register(r.Register)
+		return frame.Register(ctx, r.Register)
 	case Expression:
-		return evaluateLocation(ev, ctx, r.Expr, locexpr.LocationEntry(cfa))
+		return evaluateLocation(ctx, ev, frame, r.Expr, locexpr.LocationEntry(cfa))
 	case ValExpression:
-		return r.valExpression(ev, ctx, column, cfa)
+		return r.valExpression(ctx, ev, frame, column, cfa)
 	case Architectural:
 		return locexpr.Location{}, &Error{Err: ErrNoRule, Detail: "the rule is the architecture's"}
 	}
@@ -157,7 +158,7 @@ type LaneCounter interface {
 // valOffset is the address CFA+N as a value, divided. The register must have the
 // size of an address of the CFA's space; a column that is no register takes that
 // size.
-func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location, divisor uint64) (locexpr.Location, error) {
+func (r Rule) valOffset(ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location, divisor uint64) (locexpr.Location, error) {
 	if _, _, ok := cfa.MemoryAddress(); !ok {
 		return locexpr.Location{}, notMemory(cfa)
 	}
@@ -166,11 +167,11 @@ func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint6
 		return locexpr.Location{}, err
 	}
 	space, address, _ := l.MemoryAddress()
-	bits, err := spaceBits(ev, ctx, space)
+	bits, err := spaceBits(ev, frame, space)
 	if err != nil {
 		return locexpr.Location{}, err
 	}
-	if n, ok := ctx.RegisterBits(column); ok && n != bits {
+	if n, ok := frame.RegisterBits(column); ok && n != bits {
 		return locexpr.Location{}, sizeError(column, n, "an address", uint64(bits))
 	}
 	if address > lowMask(bits) {
@@ -179,30 +180,30 @@ func (r Rule) valOffset(ev *locexpr.Evaluator, ctx locexpr.Context, column uint6
 	if address%divisor != 0 {
 		return locexpr.Location{}, &Error{Err: ErrLanes, Detail: fmt.Sprintf("address %#x of space %d, %d lanes", address, space, divisor)}
 	}
-	return locexpr.ImplicitUint64(address/divisor, bits, ctx.ByteOrder()), nil
+	return locexpr.ImplicitUint64(address/divisor, bits, frame.ByteOrder()), nil
 }
 
 // valExpression is the value of the expression, which must have the size of
 // the register; a column that is no register takes the value's.
-func (r Rule) valExpression(ev *locexpr.Evaluator, ctx locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
+func (r Rule) valExpression(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, column uint64, cfa locexpr.Location) (locexpr.Location, error) {
 	unrestricted := ev.CFI
 	ev.CFI = true
-	v, err := ev.Value(r.Expr, ctx, locexpr.LocationEntry(cfa))
+	v, err := ev.Value(ctx, r.Expr, frame, locexpr.LocationEntry(cfa))
 	ev.CFI = unrestricted
 	if err != nil {
 		return locexpr.Location{}, err
 	}
 	bits := v.Bits()
-	if n, ok := ctx.RegisterBits(column); ok && uint64(n) != bits {
+	if n, ok := frame.RegisterBits(column); ok && uint64(n) != bits {
 		return locexpr.Location{}, sizeError(column, n, "the value", bits)
 	}
 	if l, ok := v.ImplicitPointer(); ok {
 		return l, nil
 	}
 	if bits <= 64 {
-		return locexpr.ImplicitUint64(v.Uint64(), uint32(bits), ctx.ByteOrder()), nil
+		return locexpr.ImplicitUint64(v.Uint64(), uint32(bits), frame.ByteOrder()), nil
 	}
-	return locexpr.ImplicitLocation(v.Bytes(ctx.ByteOrder())), nil
+	return locexpr.ImplicitLocation(v.Bytes(frame.ByteOrder())), nil
 }
 
 // move is DW_OP_LLVM_offset n on a location (A.2.5.4.4.1).
@@ -215,10 +216,10 @@ func move(l locexpr.Location, n int64) (locexpr.Location, error) {
 
 // evaluateLocation evaluates an expression of call frame information, under the
 // restrictions of A.6.4.2.
-func evaluateLocation(ev *locexpr.Evaluator, ctx locexpr.Context, expr []byte, initial ...locexpr.Entry) (locexpr.Location, error) {
+func evaluateLocation(ctx context.Context, ev *locexpr.Evaluator, frame locexpr.Context, expr []byte, initial ...locexpr.Entry) (locexpr.Location, error) {
 	unrestricted := ev.CFI
 	ev.CFI = true
-	l, err := ev.Location(expr, ctx, initial...)
+	l, err := ev.Location(ctx, expr, frame, initial...)
 	ev.CFI = unrestricted
 	return l, err
 }

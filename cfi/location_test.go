@@ -3,6 +3,7 @@
 package cfi
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (f *frame) SpaceBits(space locexpr.AddressSpace) (uint32, bool) {
 	return 0, false
 }
 
-func (f *frame) RegisterValue(reg uint64) (uint64, error) {
+func (f *frame) RegisterValue(_ context.Context, reg uint64) (uint64, error) {
 	v, ok := f.registers[reg]
 	if !ok {
 		return 0, fmt.Errorf("register %d: %w", reg, locexpr.ErrNoContext)
@@ -51,14 +52,14 @@ func (f *frame) RegisterValue(reg uint64) (uint64, error) {
 	return v, nil
 }
 
-func (f *frame) Register(reg uint64) (locexpr.Location, error) {
+func (f *frame) Register(_ context.Context, reg uint64) (locexpr.Location, error) {
 	if reg == 3 {
 		return locexpr.MemoryLocation(0, 0x9000), nil
 	}
 	return locexpr.RegisterLocation(reg, f.Scope()), nil
 }
 
-func (f *frame) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
+func (f *frame) ReadRegister(_ context.Context, reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
 	var buf [16]byte
 	binary.LittleEndian.PutUint64(buf[:], f.registers[reg])
 	copy(dst, buf[bitOffset/8:(bitOffset+bits+7)/8])
@@ -66,7 +67,7 @@ func (f *frame) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset,
 }
 
 // ReadMemory finds at every address that address.
-func (f *frame) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (f *frame) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], address)
 	copy(dst, buf[:])
@@ -106,7 +107,7 @@ func TestCFARuleLocation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ev := &locexpr.Evaluator{AddressBits: 64}
 			ctx := newFrame()
-			l, err := tt.rule.Location(ev, ctx)
+			l, err := tt.rule.Location(t.Context(), ev, ctx)
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("error %v, want %v", err, tt.err)
 			}
@@ -170,7 +171,7 @@ func TestRuleLocation(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ev := &locexpr.Evaluator{AddressBits: 64}
-			l, err := tt.rule.Location(ev, newFrame(), tt.column, tt.cfa)
+			l, err := tt.rule.Location(t.Context(), ev, newFrame(), tt.column, tt.cfa)
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("error %v, want %v", err, tt.err)
 			}
@@ -194,12 +195,12 @@ func TestRulesOfOrdinaryCodeDoNotAllocate(t *testing.T) {
 	var sink locexpr.Location
 	if n := testing.AllocsPerRun(100, func() {
 		for _, c := range cfas {
-			cfa, err := c.Location(ev, lc)
+			cfa, err := c.Location(t.Context(), ev, lc)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, r := range rules {
-				if sink, err = r.Location(ev, lc, 7, cfa); err != nil {
+				if sink, err = r.Location(t.Context(), ev, lc, 7, cfa); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -15,14 +16,14 @@ import (
 const (
 	maxColumns    = 8192
 	maxRemembered = 1024    // states
-	maxKept       = 1 << 16 // rules in remembered states
+	maxSavedRules = 1 << 16 // rules in remembered states
 	// An insertion or a restored state moves rules. An FDE may move workBase,
 	// and workPerByte more for every byte of its instructions.
 	workBase    = 1 << 18
 	workPerByte = 256
 )
 
-// A state is what rules are in force: a row without its addresses.
+// A state is a row without its addresses: the rules in force.
 type state struct {
 	cfa        CFARule
 	rules      []RegisterRule
@@ -31,14 +32,14 @@ type state struct {
 	blocks     bool   // see machine.blocks
 }
 
-// A remembered state has its rules at the end of machine.kept, once a rule has
+// A remembered state has its rules at the end of machine.savedRules, once a rule has
 // changed since: most code changes none between remember_state and
 // restore_state.
 type remembered struct {
 	cfa        CFARule
 	windowSave bool
 	saved      bool
-	kept       int
+	firstRule  int
 }
 
 // A machine executes call frame instructions and builds a row (DWARF 5, 6.4.3).
@@ -47,7 +48,7 @@ type machine struct {
 	cie     *CIE
 	initial *state // rules of the CIE; nil while its own instructions are executed
 	row     *Row
-	own     Row    // of Rows: kept for its slices
+	own     Row    // of Rows: its slices are reused
 	low     uint64 // columns below 64 that the row has a rule for, a bit each
 	r       reader
 	mask    uint64 // of an address
@@ -57,11 +58,11 @@ type machine struct {
 	budget   int      // how many rules the instructions may yet move
 	listing  *int     // how many all FDEs of a listing may yet move; nil outside of one
 	operands operands // of one instruction; here, so that they are not allocated
-	blocks   bool     // an expression was met: what is kept may refer to the section
+	blocks   bool     // an expression was met: remembered rules may refer to the section
 
-	stack   []remembered
-	unsaved int // how many of the topmost states have not been saved
-	kept    []RegisterRule
+	stack      []remembered
+	unsaved    int // how many of the topmost states have not been saved
+	savedRules []RegisterRule
 }
 
 var machines = sync.Pool{New: func() any { return new(machine) }}
@@ -74,11 +75,11 @@ func (m *machine) prepare(c *CIE, pos, end int) {
 	m.mask = addressMask(c.AddressSize)
 	m.budget = workBase + workPerByte*(end-pos)
 	m.location, m.fn = 0, 0
-	m.stack, m.kept, m.unsaved = m.stack[:0], m.kept[:0], 0
+	m.stack, m.savedRules, m.unsaved = m.stack[:0], m.savedRules[:0], 0
 }
 
-// free gives the machine back, without what it knows of files and rows. Rows
-// are short: what is not set again is cleared here, one by one.
+// free returns the machine to the pool, without references to files and rows. Rows
+// are short: fields that are not set again are cleared here, one by one.
 func (m *machine) free() {
 	m.t, m.cie, m.initial, m.row, m.listing = nil, nil, nil, nil, nil
 	m.r = reader{}
@@ -88,7 +89,7 @@ func (m *machine) free() {
 		m.own.CFA = CFARule{}
 		clear(m.own.Rules[:cap(m.own.Rules)])
 		clear(m.stack[:cap(m.stack)])
-		clear(m.kept[:cap(m.kept)])
+		clear(m.savedRules[:cap(m.savedRules)])
 	}
 	machines.Put(m)
 }
@@ -96,34 +97,34 @@ func (m *machine) free() {
 // run executes instructions until the location moves away from the row's start.
 // more is false when the instructions end first.
 //
-// The instructions of nearly all code are executed here; what is rare or odd
-// among them, and every other, by the table of opcodes.
+// The instructions of nearly all code are executed here; rare forms of them,
+// and all other instructions, by the table of opcodes.
 func (m *machine) run() (more bool, err error) {
 	data, pos := m.r.data, m.r.pos
 	plain := m.cie.plain && m.initial != nil
 	for pos < len(data) {
 		code := data[pos]
-		if code == cfaNop { // most of all padding
+		if code == dw.CFANop { // most of all padding
 			pos++
 			continue
 		}
 		if plain {
-			switch code & cfaHighBits {
-			case cfaAdvanceLoc:
-				if n := uint64(code&cfaLowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
+			switch code & dw.CFAHighBits {
+			case dw.CFAAdvanceLoc:
+				if n := uint64(code&dw.CFALowBits) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 					m.location += n
 					m.r.pos = pos + 1
 					return true, nil
 				}
-			case cfaOffset:
-				if pos+1 < len(data) && data[pos+1] < leb128.More && m.setOffset(code&cfaLowBits, int64(data[pos+1])*m.cie.DataAlignment) {
+			case dw.CFAOffset:
+				if pos+1 < len(data) && data[pos+1] < leb128.More && m.setOffset(code&dw.CFALowBits, int64(data[pos+1])*m.cie.DataAlignment) {
 					pos += 2
 					continue
 				}
 			case 0:
 				n := 0
 				switch code {
-				case cfaAdvanceLoc1:
+				case dw.CFAAdvanceLoc1:
 					if pos+1 < len(data) {
 						if n := uint64(data[pos+1]) * m.cie.CodeAlignment; n != 0 && n <= m.mask-m.location {
 							m.location += n
@@ -131,18 +132,18 @@ func (m *machine) run() (more bool, err error) {
 							return true, nil
 						}
 					}
-				case cfaDefCFAOffset:
+				case dw.CFADefCFAOffset:
 					if pos+1 < len(data) && data[pos+1] < leb128.More {
 						n = m.setCFAOffset(2, uint64(data[pos+1]))
 					} else if pos+2 < len(data) && data[pos+2] < leb128.More {
 						n = m.setCFAOffset(3, uint64(data[pos+1]&^leb128.More)|uint64(data[pos+2])<<7)
 					}
-				case cfaDefCFARegister:
+				case dw.CFADefCFARegister:
 					if pos+1 < len(data) && data[pos+1] < leb128.More && m.row.CFA.Kind == CFARegister {
 						m.row.CFA.Register = uint64(data[pos+1])
 						n = 2
 					}
-				case cfaDefCFA:
+				case dw.CFADefCFA:
 					if pos+2 < len(data) && data[pos+1]|data[pos+2] < leb128.More {
 						m.row.CFA = CFARule{Kind: CFARegister, Register: uint64(data[pos+1]), Offset: int64(data[pos+2])}
 						n = 3
@@ -206,10 +207,10 @@ func (m *machine) setOffset(column byte, offset int64) bool {
 
 // step executes the instruction whose first byte was read.
 func (m *machine) step(code byte) error {
-	at := uint64(m.r.pos - 1)
+	pos := uint64(m.r.pos - 1)
 	op := &opcodes[code]
 	if op.apply == nil {
-		return m.t.errorf(at, ErrInstruction, "%#02x", code)
+		return m.t.errorf(pos, ErrInstruction, "%#02x", code)
 	}
 	o := &m.operands
 	*o = operands{}
@@ -218,7 +219,7 @@ func (m *machine) step(code byte) error {
 		err = op.apply(m, o)
 	}
 	if err != nil {
-		return m.t.errorf(at, err, "%s", op.name)
+		return m.t.errorf(pos, err, "%s", dw.CFAName(code))
 	}
 	return nil
 }
@@ -229,13 +230,13 @@ func (m *machine) address() (uint64, error) {
 	m.r.word(m.cie.SegmentSize)
 	b := m.t.bases()
 	b.function, b.hasFunction = m.fn, true
-	at := uint64(m.r.pos)
+	pos := uint64(m.r.pos)
 	p, _, err := m.r.pointer(m.cie.FDEEncoding, m.cie.AddressSize, &b)
 	if err != nil {
 		return 0, err
 	}
 	if p.Indirect {
-		return m.t.follow(at, p.Address, m.cie.AddressSize)
+		return m.t.follow(pos, p.Address, m.cie.AddressSize)
 	}
 	return p.Address, nil
 }
@@ -313,15 +314,15 @@ func (m *machine) listed(n int) error {
 // comes before every change of a rule.
 func (m *machine) save() error {
 	for ; m.unsaved > 0; m.unsaved-- {
-		if len(m.kept)+len(m.row.Rules) > maxKept {
+		if len(m.savedRules)+len(m.row.Rules) > maxSavedRules {
 			return ErrLimit
 		}
 		if err := m.moved(len(m.row.Rules)); err != nil {
 			return err
 		}
 		s := &m.stack[len(m.stack)-m.unsaved]
-		s.kept, s.saved = len(m.kept), true
-		m.kept = append(m.kept, m.row.Rules...)
+		s.firstRule, s.saved = len(m.savedRules), true
+		m.savedRules = append(m.savedRules, m.row.Rules...)
 	}
 	return nil
 }
@@ -461,7 +462,7 @@ func restore(m *machine, o *operands) error {
 	return nil
 }
 
-// windowSave says that the register window was saved (SPARC). AArch64 has the
+// windowSave notes that the register window was saved (SPARC). AArch64 has the
 // same number for a toggle, DW_CFA_AARCH64_negate_ra_state, and another for one
 // that toggles too whether the PC was part of the signature: for taking the
 // signature away that makes no difference.
@@ -493,11 +494,11 @@ func restoreState(m *machine, _ *operands) error {
 		m.unsaved--
 		return nil
 	}
-	if err := m.moved(len(m.kept) - top.kept); err != nil {
+	if err := m.moved(len(m.savedRules) - top.firstRule); err != nil {
 		return err
 	}
-	m.row.Rules = append(m.row.Rules[:0], m.kept[top.kept:]...)
+	m.row.Rules = append(m.row.Rules[:0], m.savedRules[top.firstRule:]...)
 	m.low = lowColumns(m.row.Rules)
-	m.kept = m.kept[:top.kept]
+	m.savedRules = m.savedRules[:top.firstRule]
 	return nil
 }

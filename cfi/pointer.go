@@ -7,9 +7,9 @@ import "github.com/unwindd/unwindd/internal/ehpe"
 // A Pointer is an encoded pointer of a CIE or FDE. The zero Pointer is none.
 type Pointer struct {
 	Address uint64 // virtual
-	// Indirect says that Address is where the pointer is, not the pointer.
+	// Indirect means that Address is the address of the pointer, not the pointer.
 	Indirect bool
-	Present  bool // there is one
+	Present  bool // false of the zero Pointer
 }
 
 // fixedSize returns how many bytes a format takes when that does not depend on
@@ -72,9 +72,9 @@ type bases struct {
 	hasFunction         bool
 }
 
-// pointer reads an encoded pointer. null says that the stored value is zero,
-// which stands for a null pointer whatever it is relative to. ErrPointerBase says
-// that the pointer was read, but is relative to what is not known.
+// pointer reads an encoded pointer. null means that the stored value is zero,
+// which stands for a null pointer whatever it is relative to. ErrPointerBase means
+// that the pointer was read, but is relative to an unknown base.
 func (r *reader) pointer(encoding byte, addressSize int, b *bases) (p Pointer, null bool, err error) {
 	format := encoding & ehpe.FormatMask
 	if encoding == ehpe.Omit || !isValidFormat(format) {

@@ -36,7 +36,7 @@ func (p *sectionProblems) problem(err error) {
 	}
 }
 
-// without says that nothing covers pc, and what may be the reason.
+// without returns the text of an error: nothing covers pc, and a possible reason.
 func (p *sectionProblems) without(pc uint64) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// A reader reads forward in a section. The first failure is kept in err; from
+// A reader reads forward in a section. The first failure stays in err; from
 // then on every read gives zero.
 type reader struct {
-	data []byte // the section, cut where the reading must end
-	pos  int    // offset in the section
-	big  bool
-	err  error // ErrTruncated, ErrLEB128 or ErrLimit
-	at   int   // where err happened
+	data   []byte // the section, cut where the reading must end
+	pos    int    // offset in the section
+	big    bool
+	err    error // ErrTruncated, ErrLEB128 or ErrLimit
+	errPos int   // where err happened
 }
 
 func (r *reader) fail(err error) {
 	if r.err == nil {
-		r.err, r.at = err, r.pos
+		r.err, r.errPos = err, r.pos
 	}
 	r.pos = len(r.data)
 }

@@ -12,7 +12,7 @@ import (
 // A.6.4.1).
 type RuleKind uint8
 
-// The register rules. Unspecified is not a rule of the documents: it says that
+// The register rules. Unspecified is not a rule of the documents: it means that
 // the row does not mention the register, so that the default of the object or
 // the architecture applies.
 const (
@@ -31,7 +31,7 @@ const (
 	ValOffsetPerLane
 )
 
-// A Rule says how one register of the caller is found.
+// A Rule is how one register of the caller is found.
 type Rule struct {
 	Kind     RuleKind
 	Register uint64 // Register: the register that holds it
@@ -48,7 +48,7 @@ type RegisterRule struct {
 // CFAKind names the form of a CFA rule.
 type CFAKind uint8
 
-// The forms of a CFA rule. A row whose CFA is NoCFA holds no information
+// The forms of a CFA rule. A row whose CFA is NoCFA has no information
 // (it is not an outermost frame: producers exist that write empty FDEs).
 const (
 	NoCFA         CFAKind = iota
@@ -56,19 +56,19 @@ const (
 	CFAExpression         // what an expression yields
 )
 
-// A CFARule says where the frame is: register plus offset in an address space,
+// A CFARule is the rule of the CFA: register plus offset in an address space,
 // or an expression that yields a memory location.
 type CFARule struct {
 	Kind     CFAKind
 	Register uint64               // CFARegister: DWARF register number
 	Offset   int64                // CFARegister: bytes
-	Space    locexpr.AddressSpace // CFARegister: that of the CFA
+	Space    locexpr.AddressSpace // CFARegister: the space of the CFA
 	Expr     []byte               // CFAExpression: operations, in the object's dialect
 }
 
-// A Row is one row of the call frame table: what holds for PCs in [Start, End).
+// A Row is a row of the call frame table: the rules for PCs in [Start, End).
 //
-// Rules holds what the row says, sorted by column; a column that is absent has
+// Rules are the rules of the row, sorted by column; a column that is absent has
 // the default rule of the object or the architecture. CallSite holds rules for
 // this frame's own registers while a call is in progress (caller saves): they
 // are evaluated with this frame's CFA and registers, and in every frame but
@@ -80,7 +80,7 @@ type Row struct {
 	CallSite      []RegisterRule
 	ReturnAddress uint64 // column of the return address
 	SignalFrame   bool   // the frame was interrupted, not called: its caller's PC is exact
-	// WindowSave says that DW_CFA_GNU_window_save was executed an odd number of
+	// WindowSave means that DW_CFA_GNU_window_save was executed an odd number of
 	// times: SPARC's register window was saved at the CFA; on AArch64, where the
 	// number is DW_CFA_AARCH64_negate_ra_state, the return address is signed
 	// (DW_CFA_AARCH64_negate_ra_state_with_pc counts as well).

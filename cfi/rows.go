@@ -11,7 +11,7 @@ import (
 // returns false. Rows that begin at one address are one row, the last of them;
 // what lies at or behind End is left out. The row and its slices are reused
 // between calls (Clone keeps one); the bytes of expressions alias the section.
-// An FDE that defines nothing has rows whose CFA is NoCFA. The error is that of the
+// An FDE that defines nothing has rows whose CFA is NoCFA. An error is about the
 // first instruction that cannot be executed, behind the rows before it.
 func (f *FDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {

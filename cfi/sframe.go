@@ -32,7 +32,7 @@ const (
 // Version 3; 1.3, Changes from Version 1 to Version 2).
 type sframeVersion struct {
 	size      int  // bytes of an entry of the sub-section of FDEs
-	flags     byte // those defined; the others must be zero (2.1.3)
+	flags     byte // the defined flags; the others must be zero (2.1.3)
 	block     bool // an FDE says the size of repeated blocks
 	end       bool // an FRE without data words is an outermost frame
 	attribute bool // FREs begin with the rest of their FDE, which may be flexible or a signal frame's
@@ -62,7 +62,7 @@ type SFrame struct {
 	version *sframeVersion
 	sorted  bool // as the header says
 	pcrel   bool
-	// Offsets from the CFA that hold in all rows; 0: rows have their own.
+	// Offsets from the CFA, for all rows; 0: rows have their own.
 	fixedFP, fixedRA int64
 
 	fdes, size, count int // where FDEs begin, bytes of one, how many
@@ -137,7 +137,7 @@ func NewSFrame(s Section) (*SFrame, error) {
 func (t *SFrame) Machine() uint16 { return t.abi.machine }
 
 // FDE returns the FDE that covers pc. Where FDEs overlap it is the one that
-// starts last, of those the shortest, of those the first in the section. An FDE
+// starts last, of several the shortest, of equal ones the first in the section. An FDE
 // of size zero covers nothing. ErrNoFDE when there is none.
 func (t *SFrame) FDE(pc uint64) (*SFrameFDE, error) {
 	t.orderOnce.Do(t.order)
@@ -177,7 +177,7 @@ func (t *SFrame) search(pc uint64) (i int, found bool) {
 	return int(t.index[lo-1].offset), true
 }
 
-// startOf is the start address of what is searched.
+// startOf returns the start address of an entry to search for.
 func (t *SFrame) startOf(i int) uint64 {
 	if !t.inPlace {
 		return t.index[i].start
@@ -266,7 +266,7 @@ func (t *SFrame) errorf(offset uint64, err error, format string, args ...any) *E
 }
 
 func (t *SFrame) readError(r *reader, what string) *Error {
-	return t.errorf(uint64(r.at), r.err, "expected %s", what)
+	return t.errorf(uint64(r.errPos), r.err, "expected %s", what)
 }
 
 func (t *SFrame) reader(pos int) reader {
@@ -278,15 +278,15 @@ func (t *SFrame) reader(pos int) reader {
 type SFrameFDE struct {
 	Offset     uint64 // of the entry in its section
 	Start, End uint64 // virtual addresses
-	// Repeats says that the code is a block of Block bytes again and again, as
-	// in a procedure linkage table, and the rows are those of one block
+	// Repeats means that the code is a block of Block bytes again and again, as
+	// in a procedure linkage table, and the rows cover a single block
 	// (SFRAME_FDE_TYPE_PCMASK). Version 1 does not say how long a block is: then
 	// Block is 0 and nothing has a row.
 	Repeats bool
 	Block   uint64
-	// BKey says that return addresses are signed with the B key (AArch64).
+	// BKey means that return addresses are signed with the B key (AArch64).
 	BKey bool
-	// SignalFrame says that the code is what a signal handler returns to. Only version 3
+	// SignalFrame means that a signal handler returns to the code. Only version 3
 	// has it.
 	SignalFrame bool
 
@@ -294,7 +294,7 @@ type SFrameFDE struct {
 	pos   int // the first FRE
 	rows  uint32
 	wide  int // bytes of an FRE's start address
-	// isFlexible says that data words are pairs of any base register and offset
+	// isFlexible means that data words are pairs of any base register and offset
 	// (SFRAME_FDE_TYPE_FLEX).
 	isFlexible bool
 	// listed counts the rows of repeated blocks in a listing; nil where the FDE
@@ -335,9 +335,9 @@ const fdeAttribute = 5
 
 // parse reads the FDE with a number below t.count.
 func (t *SFrame) parse(i int, f *SFrameFDE) error {
-	at := t.fdes + i*t.size
-	*f = SFrameFDE{Offset: uint64(at), table: t}
-	r := t.reader(at)
+	pos := t.fdes + i*t.size
+	*f = SFrameFDE{Offset: uint64(pos), table: t}
+	r := t.reader(pos)
 	start, ok := t.start(&r)
 	size := uint64(r.u32())
 	offset := uint64(r.u32())

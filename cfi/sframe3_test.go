@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
@@ -62,7 +63,7 @@ func flexText(t *testing.T, expr []byte, register func(uint64) string) string {
 	t.Helper()
 	n, next, err := leb128.Unsigned(expr, 1)
 	offset, _, err2 := leb128.Signed(expr, next)
-	if err != nil || err2 != nil || expr[0] != opBregx {
+	if err != nil || err2 != nil || expr[0] != dw.OpBregx {
 		t.Fatalf("% x, %v, %v", expr, err, err2)
 	}
 	return fmt.Sprintf("%s%+d", register(n), offset)

@@ -11,23 +11,23 @@ type sframeABI struct {
 	machine    uint16 // e_machine
 	big        bool
 	sp, fp, ra uint64
-	// fixedRA says that the header gives the return address's offset from the
+	// fixedRA means that the header gives the return address's offset from the
 	// CFA; else rows do.
 	fixedRA bool
-	// both says that rows track the frame pointer and the return address, or
+	// both means that rows track the frame pointer and the return address, or
 	// neither.
 	both bool
-	// signed says that return addresses can be signed.
+	// signed means that return addresses can be signed.
 	signed bool
 	// A row's CFA is at base + offset*scale + bias, the caller's stack pointer
 	// at CFA - bias.
 	scale, bias int64
-	// registers says that an odd offset is a register number.
+	// registers means that an odd offset is a register number.
 	registers bool
 	// preserved are the other registers that functions preserve.
 	preserved []uint64
 
-	rules      []RegisterRule // of every row; those of fp and ra are filled in
+	rules      []RegisterRule // of every row; the rules of fp and ra are filled in
 	fpAt, raAt int
 }
 
@@ -67,7 +67,7 @@ func newSFrameABI(a sframeABI) *sframeABI {
 	return &a
 }
 
-// setABI checks that the ABI is one the section can be of.
+// setABI checks that the section can be of the ABI.
 func (t *SFrame) setABI(number uint8) error {
 	a := sframeABIs[number]
 	switch {

@@ -5,6 +5,7 @@ package cfi
 import (
 	"encoding/binary"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
@@ -31,18 +32,18 @@ func (c *sframeCursor) fillFlexible(row *Row, ra, fp *Rule) error {
 	e := &c.fre
 	words := e.offsets // a copy, so that c need not be on the heap
 	rules, ok := e.flexRules()
-	// What 3.1.3 says of the CFA's offset on s390x binutils holds to here too, and 3.2
-	// does not say.
+	// The CFA's offset on s390x is scaled as in 3.1.3: binutils does so here too, and 3.2
+	// does not mention it.
 	a := c.fde.table.abi
 	rules[0].offset = rules[0].offset*a.scale + a.bias
 	cfa, isCFA := rules[0].cfa()
 	if !ok || !isCFA {
-		return c.fde.table.errorf(uint64(e.at), ErrSFrame, "data words %d: not pairs for the CFA, the return address and the frame pointer, the first of a register", words[:e.count])
+		return c.fde.table.errorf(uint64(e.pos), ErrSFrame, "data words %d: not pairs for the CFA, the return address and the frame pointer, the first of a register", words[:e.count])
 	}
 	row.CFA = cfa
-	for i, to := range []*Rule{ra, fp} {
+	for i, rule := range []*Rule{ra, fp} {
 		if r := rules[1+i]; r.control != 0 {
-			*to = r.rule()
+			*rule = r.rule()
 		}
 	}
 	return nil
@@ -77,7 +78,7 @@ func (r flexRule) cfa() (rule CFARule, ok bool) {
 	case flexRegister:
 		return CFARule{Kind: CFARegister, Register: r.control >> flexShift, Offset: r.offset}, true
 	case flexRegister | flexDeref:
-		return CFARule{Kind: CFAExpression, Expr: append(r.address(), opDeref)}, true
+		return CFARule{Kind: CFAExpression, Expr: append(r.address(), dw.OpDeref)}, true
 	}
 	return rule, false
 }
@@ -98,14 +99,8 @@ func (r flexRule) rule() Rule {
 	return Rule{Kind: ValOffset, Offset: r.offset}
 }
 
-// DW_OP_deref and DW_OP_bregx, of which the expressions of pairs are made.
-const (
-	opDeref = 0x06
-	opBregx = 0x92
-)
-
 // address is the expression of a register plus the offset.
 func (r flexRule) address() []byte {
-	b := binary.AppendUvarint([]byte{opBregx}, r.control>>flexShift)
+	b := binary.AppendUvarint([]byte{dw.OpBregx}, r.control>>flexShift)
 	return leb128.AppendSigned(b, r.offset)
 }

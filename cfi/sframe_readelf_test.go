@@ -5,6 +5,7 @@ package cfi
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -222,16 +223,16 @@ func compareRows(pc uint64, want, got *Row) string {
 		}
 	} else {
 		// The entries of a PLT share one expression, of rip and rsp.
-		at := func(c CFARule) uint64 {
+		offsetOf := func(c CFARule) uint64 {
 			ctx := &frame{registers: map[uint64]uint64{6: 0x7ffe0000, 7: 0x7fff0000, 16: pc}}
-			l, err := c.Location(&locexpr.Evaluator{AddressBits: 64, CFI: true}, ctx)
+			l, err := c.Location(context.Background(), &locexpr.Evaluator{AddressBits: 64, CFI: true}, ctx)
 			if err != nil {
 				return 0
 			}
 			_, address, _ := l.MemoryAddress()
 			return address
 		}
-		if a, b := at(want.CFA), at(got.CFA); a != b || a == 0 {
+		if a, b := offsetOf(want.CFA), offsetOf(got.CFA); a != b || a == 0 {
 			return fmt.Sprintf("CFA at %#x and %#x", a, b)
 		}
 	}

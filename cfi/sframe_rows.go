@@ -9,7 +9,7 @@ const maxRepeatedRows = 1 << 20
 
 // An sframeFRE is a frame row entry (The SFrame Format, 2.4).
 type sframeFRE struct {
-	at      int    // offset in the section
+	pos     int    // offset in the section
 	start   uint64 // bytes from the start of the function or block
 	info    byte
 	count   int
@@ -63,7 +63,7 @@ func (c *sframeCursor) read() error {
 	}
 	c.left--
 	t, e, r := c.fde.table, &c.next, &c.r
-	e.at = r.pos
+	e.pos = r.pos
 	e.start = r.word(c.fde.wide)
 	e.info = r.u8()
 	e.count = int(e.info >> freCountShift & freCountMask)
@@ -73,7 +73,7 @@ func (c *sframeCursor) read() error {
 		most /= 2
 	}
 	if r.err == nil && (size > 2 || e.count > most) {
-		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x of an FRE", e.info)
+		return t.errorf(uint64(e.pos), ErrSFrame, "info word %#x of an FRE", e.info)
 	}
 	for i := range min(e.count, len(e.offsets)) {
 		e.offsets[i] = int64(extend(r.word(1<<size), 1<<size))
@@ -84,7 +84,7 @@ func (c *sframeCursor) read() error {
 	return nil
 }
 
-// step makes fre the next FRE that holds somewhere; false when there is none.
+// step makes fre the next FRE that has an address; false when there is none.
 func (c *sframeCursor) step() (bool, error) {
 	if !c.more {
 		return false, nil
@@ -98,7 +98,7 @@ func (c *sframeCursor) step() (bool, error) {
 		case !c.more:
 			c.end = c.limit
 		case c.next.start < c.fre.start:
-			return false, c.fde.table.errorf(uint64(c.next.at), ErrBackwards, "%#x after %#x", c.next.start, c.fre.start)
+			return false, c.fde.table.errorf(uint64(c.next.pos), ErrBackwards, "%#x after %#x", c.next.start, c.fre.start)
 		case c.next.start == c.fre.start:
 			continue
 		default:
@@ -116,8 +116,8 @@ func (c *sframeCursor) step() (bool, error) {
 // A row whose CFA is NoCFA and whose return address is Undefined is an FRE
 // without data words, or in version 3 an FDE without FREs: code that nothing called,
 // from version 2 on. ErrLimit when
-// repeated blocks make more than 1,048,576 rows, those of other FDEs that one
-// range over FDEs gave included.
+// repeated blocks make more than 1,048,576 rows, including the rows of other FDEs from the
+// same range over FDEs.
 func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	if f.Start >= f.End {
 		return nil
@@ -158,7 +158,7 @@ func (f *SFrameFDE) Rows(yield func(*Row) bool) error {
 	}
 }
 
-// tooMany says whether there are more rows of repeated blocks than Rows makes.
+// tooMany reports whether there are more rows of repeated blocks than Rows makes.
 func (f *SFrameFDE) tooMany(rows uint64) bool {
 	return rows > maxRepeatedRows || f.listed != nil && f.listed.Add(int64(rows)) > maxRepeatedRows
 }
@@ -214,7 +214,7 @@ func (f *SFrameFDE) isOutermost() bool {
 	return f.rows == 0 && f.table.version.attribute && !f.isFlexible
 }
 
-// fillOutermost makes row that of code that nothing called.
+// fillOutermost makes row the row of code that nothing called.
 func (f *SFrameFDE) fillOutermost(row *Row) {
 	row.reset()
 	row.Start, row.End, row.SignalFrame = f.Start, f.End, f.SignalFrame
@@ -233,13 +233,13 @@ func (c *sframeCursor) fill(row *Row, base uint64) error {
 	}
 	if e.count == 0 {
 		if !t.version.end || e.info != 0 && !t.version.attribute {
-			return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: an FRE without offsets", e.info)
+			return t.errorf(uint64(e.pos), ErrSFrame, "info word %#x: an FRE without offsets", e.info)
 		}
 		return nil
 	}
 	row.WindowSave = e.info&freSigned != 0
 	if row.WindowSave && !a.signed {
-		return t.errorf(uint64(e.at), ErrSFrame, "info word %#x: a signed return address on %s", e.info, a.name)
+		return t.errorf(uint64(e.pos), ErrSFrame, "info word %#x: a signed return address on %s", e.info, a.name)
 	}
 	row.Rules = append(row.Rules[:0], a.rules...)
 	ra, fp := &row.Rules[a.raAt].Rule, &row.Rules[a.fpAt].Rule
@@ -281,7 +281,7 @@ func (c *sframeCursor) fillDefault(row *Row, ra, fp *Rule) error {
 	}
 	if used < e.count || a.both && e.count > 1 && fp.Kind == SameValue || ra.Kind == Unspecified || fp.Kind == Unspecified {
 		offsets := e.offsets // a copy, so that c need not be on the heap
-		return t.errorf(uint64(e.at), ErrSFrame, "offsets %d: not the CFA's, return address's and frame pointer's on %s", offsets[:e.count], a.name)
+		return t.errorf(uint64(e.pos), ErrSFrame, "offsets %d: not the CFA's, return address's and frame pointer's on %s", offsets[:e.count], a.name)
 	}
 	return nil
 }

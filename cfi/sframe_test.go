@@ -76,7 +76,7 @@ func (s sframeSpec) section() Section {
 	b = append(b, s.version, s.flags, s.abi, byte(s.fp), byte(s.ra), byte(len(s.auxiliary)))
 	b = words(b, uint32(len(s.fdes)), uint32(total), uint32(len(fres)), 0, uint32(len(s.fdes)*size))
 	b = append(b, s.auxiliary...)
-	at := uint32(0)
+	pos := uint32(0)
 	for _, f := range s.fdes {
 		base := s.address
 		if s.flags&4 != 0 {
@@ -84,13 +84,13 @@ func (s sframeSpec) section() Section {
 		}
 		switch s.version {
 		case 1:
-			b = append(words(b, uint32(f.start-base), f.size, at+f.offset, f.n), f.info)
+			b = append(words(b, uint32(f.start-base), f.size, pos+f.offset, f.n), f.info)
 		case 2:
-			b = append(words(b, uint32(f.start-base), f.size, at+f.offset, f.n), f.info, f.block, 0, 0)
+			b = append(words(b, uint32(f.start-base), f.size, pos+f.offset, f.n), f.info, f.block, 0, 0)
 		default:
-			b = words(o.AppendUint64(b, f.start-base), f.size, at+f.offset)
+			b = words(o.AppendUint64(b, f.start-base), f.size, pos+f.offset)
 		}
-		at += uint32(len(f.fres))
+		pos += uint32(len(f.fres))
 	}
 	return Section{Name: ".sframe", Data: append(append(b, fres...), s.trailing...), Address: s.address, Order: o, AddressSize: 8}
 }
@@ -254,8 +254,8 @@ func TestSFrameKeys(t *testing.T) {
 
 func TestSFrameHeadersThatAreRefused(t *testing.T) {
 	one := sframeSpec{fdes: []sfdeSpec{{start: 0x1000, size: 4, n: 1, fres: []byte{0, 3, 8}}}}
-	set := func(at int, b ...byte) func(*Section) {
-		return func(s *Section) { copy(s.Data[at:], b) }
+	set := func(pos int, b ...byte) func(*Section) {
+		return func(s *Section) { copy(s.Data[pos:], b) }
 	}
 	for _, c := range []struct {
 		name   string

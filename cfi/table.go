@@ -14,11 +14,11 @@ import (
 // it lies in memory.
 type Section struct {
 	Name string // for errors, ".eh_frame"
-	Data []byte // decompressed and relocated; kept, and never written to
+	Data []byte // decompressed and relocated; used as long as the Table, and never written to
 	// Address is the virtual address of Data[0].
 	Address uint64
-	// EH says that Data has the conventions of .eh_frame (LSB 5.0, 10.6), else
-	// those of .debug_frame (DWARF 5, 6.4.1).
+	// EH means that Data has the conventions of .eh_frame (LSB 5.0, 10.6), else
+	// it has the conventions of .debug_frame (DWARF 5, 6.4.1).
 	EH          bool
 	Order       binary.ByteOrder // binary.LittleEndian or binary.BigEndian
 	AddressSize int              // bytes of an address where the CIE does not say: 4 or 8
@@ -26,16 +26,16 @@ type Section struct {
 	// where they are not known. For .eh_frame the data is the global offset
 	// table, for .eh_frame_hdr that section itself.
 	Text, DataBase uint64
-	// Memory reads what is at a virtual address: an FDE whose initial location
+	// Memory reads the bytes at a virtual address: an FDE whose initial location
 	// is DW_EH_PE_indirect needs it. It may be nil, and must be safe for
 	// concurrent use.
 	Memory func(dst []byte, address uint64) (int, error)
-	// Open says that Data may go on behind the section, as it does where only
-	// .eh_frame_hdr says where the section begins. It then ends at its first
-	// terminator, or at what is no entry.
+	// Open means that Data may go on behind the section, as it does where only
+	// .eh_frame_hdr has the start of the section. It then ends at its first
+	// terminator, or at the first bytes that are no entry.
 	Open bool
 	// Code is set for a relocatable object, whose code sections all begin at
-	// address 0: it says which code section the address that is stored at an
+	// address 0: it returns the code section that the address that is stored at an
 	// offset of Data is in, by any number but 0. ok is false where no relocation
 	// stands there: then the FDE is for no code. It must be safe for concurrent
 	// use.
@@ -50,7 +50,7 @@ type Table struct {
 	cies    [cieSlots]atomic.Pointer[CIE]
 
 	indexOnce sync.Once
-	indexes   []index // by code section; one where there is one address space
+	indexes   []index // by code section; a single one for one address space
 
 	sectionProblems
 }
@@ -77,8 +77,8 @@ func NewTable(s Section) (*Table, error) {
 }
 
 // FDE returns the FDE that covers pc. Where FDEs overlap it is the one that
-// starts last, of those the shortest, of those the first in the section. FDEs
-// of size zero, those of code that the linker dropped, and those with a segment
+// starts last, of several the shortest, of equal ones the first in the section. FDEs
+// of size zero, FDEs of code that the linker dropped, and FDEs with a segment
 // selector other than zero are not looked at. ErrNoFDE when there is none;
 // ErrAmbiguous when FDEs of several code sections of a relocatable object cover
 // pc, which FDEIn tells apart.
@@ -147,7 +147,7 @@ func (t *Table) listWork() int { return listBase + listPerByte*len(t.section.Dat
 // the list goes on behind it unless its length is the problem.
 //
 // What the rows of all FDEs of one list cost together is bounded in proportion
-// to the section: from some FDE on, those of a hostile section give ErrLimit.
+// to the section: from some FDE on, the FDEs of a hostile section give ErrLimit.
 // FDEAt gives the same FDE outside of the list. The rows of the FDEs of one
 // list must not be asked for concurrently.
 func (t *Table) FDEs() iter.Seq2[*FDE, error] {
@@ -192,7 +192,7 @@ func (t *Table) errorf(offset uint64, err error, format string, args ...any) *Er
 
 // readError is the error of a reader that failed while it read what.
 func (t *Table) readError(r *reader, what string) *Error {
-	return t.errorf(uint64(r.at), r.err, "expected %s", what)
+	return t.errorf(uint64(r.errPos), r.err, "expected %s", what)
 }
 
 func (t *Table) reader(pos, end int) reader {

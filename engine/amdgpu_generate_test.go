@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/proof"
 )
 
@@ -26,17 +28,14 @@ type generator struct {
 	text    strings.Builder
 }
 
-// legacyOpcode is the older encoding of the operations by their numbers after
-// DW_OP_LLVM_user.
-var legacyOpcode = map[byte]byte{2: 0xe1, 5: 0xe4, 6: 0xe5, 7: 0xe6, 8: 0xe7, 10: 0xea, 11: 0xeb, 12: 0xec}
-
 func uleb(v uint64) []byte { return binary.AppendUvarint(nil, v) }
 
 // llvm is an operation of the extension.
 func (g *generator) llvm(number byte, operands ...uint64) []byte {
-	b := []byte{0xe9, number}
+	b := []byte{dw.OpLLVMUser, number}
 	if g.legacy {
-		b = []byte{legacyOpcode[number]}
+		i := slices.IndexFunc(dw.VendorOps[:], func(o dw.VendorOp) bool { return o.Canonical == uint64(number) })
+		b = []byte{dw.VendorOps[i].Legacy}
 	}
 	for _, o := range operands {
 		b = append(b, uleb(o)...)
@@ -44,7 +43,7 @@ func (g *generator) llvm(number byte, operands ...uint64) []byte {
 	return b
 }
 
-func regx(n uint64) []byte { return append([]byte{0x90}, uleb(n)...) }
+func regx(n uint64) []byte { return append([]byte{dw.OpRegx}, uleb(n)...) }
 
 func join(parts ...[]byte) (all []byte) {
 	for _, p := range parts {
@@ -65,7 +64,7 @@ func (g *generator) escape(parts ...[]byte) {
 	g.text.WriteByte('\n')
 }
 
-// rule is DW_CFA_expression, or with kind 0x16 DW_CFA_val_expression.
+// rule is DW_CFA_expression, or with another kind DW_CFA_val_expression.
 func (g *generator) rule(kind byte, reg uint64, expr ...[]byte) {
 	e := join(expr...)
 	g.escape([]byte{kind}, uleb(reg), uleb(uint64(len(e))), e)
@@ -100,7 +99,7 @@ func (g *generator) scalar() uint64 {
 
 // entryExec is the lanes that were active on entry.
 func (g *generator) entryExec() []byte {
-	return join(g.llvm(7, g.exec()), []byte{0x94, byte(g.lanes / 8)})
+	return join(g.llvm(dw.UserCallFrameEntryReg, g.exec()), []byte{dw.OpDerefSize, byte(g.lanes / 8)})
 }
 
 func (g *generator) offset() uint64 { return g.random.Uint64N(64) * g.lanes * 4 }
@@ -108,9 +107,9 @@ func (g *generator) offset() uint64 { return g.random.Uint64N(64) * g.lanes * 4 
 // in has a register in one of a higher number: rules that lead to themselves are ill-formed.
 func (g *generator) in(register, other uint64) {
 	if other > register {
-		g.escape([]byte{9}, uleb(register), uleb(other))
+		g.escape([]byte{dw.CFARegister}, uleb(register), uleb(other))
 	} else {
-		g.escape([]byte{8}, uleb(register))
+		g.escape([]byte{dw.CFASameValue}, uleb(register))
 	}
 }
 
@@ -119,48 +118,47 @@ func (g *generator) step() {
 	lane := g.random.Uint64N(g.lanes)
 	other := g.random.Uint64N(g.lanes)
 	v, u, s := g.vector(), g.vector(), g.scalar()
-	const dup, swap, lit0, shl, plus, piece, bitPiece = 0x12, 0x16, 0x30, 0x24, 0x22, 0x93, 0x9d
-	selected := join(g.entryExec(), g.llvm(12, 32, g.lanes))
+	selected := join(g.entryExec(), g.llvm(dw.UserSelectBitPiece, 32, g.lanes))
 	switch g.random.IntN(20) {
 	case 0: // a return address in lanes
-		g.rule(0x10, 16, regx(v), []byte{bitPiece, 32}, uleb(32*lane), regx(v), []byte{bitPiece, 32}, uleb(32*other))
+		g.rule(dw.CFAExpression, 16, regx(v), []byte{dw.OpBitPiece, 32}, uleb(32*lane), regx(v), []byte{dw.OpBitPiece, 32}, uleb(32*other))
 	case 1: // a return address in lanes of two registers, with an end
-		g.rule(0x10, 16, regx(v), g.llvm(5, 4*lane), []byte{piece, 4}, regx(u), g.llvm(5, 4*other), []byte{piece, 4}, g.llvm(10))
+		g.rule(dw.CFAExpression, 16, regx(v), g.llvm(dw.UserOffsetUconst, 4*lane), []byte{dw.OpPiece, 4}, regx(u), g.llvm(dw.UserOffsetUconst, 4*other), []byte{dw.OpPiece, 4}, g.llvm(dw.UserPieceEnd))
 	case 2: // a return address in memory
-		g.escape([]byte{5, 16}, uleb(g.random.Uint64N(1<<12)))
+		g.escape([]byte{dw.CFAOffsetExtended, 16}, uleb(g.random.Uint64N(1<<12)))
 	case 3: // a return address in scalars
-		g.rule(0x10, 16, regx(s), []byte{piece, 4}, regx(s^1), []byte{piece, 4})
+		g.rule(dw.CFAExpression, 16, regx(s), []byte{dw.OpPiece, 4}, regx(s^1), []byte{dw.OpPiece, 4})
 	case 4, 5: // a scalar in a lane
-		g.rule(0x10, s, regx(v), g.llvm(5, 4*lane))
+		g.rule(dw.CFAExpression, s, regx(v), g.llvm(dw.UserOffsetUconst, 4*lane))
 	case 6: // a scalar in another
 		g.in(s, g.scalar())
 	case 7: // a scalar in memory
-		g.escape([]byte{5}, uleb(s), uleb(g.random.Uint64N(1<<12)))
+		g.escape([]byte{dw.CFAOffsetExtended}, uleb(s), uleb(g.random.Uint64N(1<<12)))
 	case 8: // what is lost
-		g.escape([]byte{7}, uleb([...]uint64{s, v, g.accumulator()}[g.random.IntN(3)]))
+		g.escape([]byte{dw.CFAUndefined}, uleb([...]uint64{s, v, g.accumulator()}[g.random.IntN(3)]))
 	case 9: // what is not lost any more
-		g.escape([]byte{8}, uleb([...]uint64{s, v}[g.random.IntN(2)]))
+		g.escape([]byte{dw.CFASameValue}, uleb([...]uint64{s, v}[g.random.IntN(2)]))
 	case 10, 11, 12: // a vector register in memory, for the lanes that were active
-		g.rule(0x10, v, regx(v), []byte{swap}, g.llvm(5, g.offset()), selected)
+		g.rule(dw.CFAExpression, v, regx(v), []byte{dw.OpSwap}, g.llvm(dw.UserOffsetUconst, g.offset()), selected)
 	case 13: // in another register
-		g.rule(0x10, v, regx(v), regx(g.accumulator()), selected)
+		g.rule(dw.CFAExpression, v, regx(v), regx(g.accumulator()), selected)
 	case 14: // in memory, all lanes
-		g.escape([]byte{5}, uleb(v), uleb(g.random.Uint64N(64)*g.lanes))
+		g.escape([]byte{dw.CFAOffsetExtended}, uleb(v), uleb(g.random.Uint64N(64)*g.lanes))
 	case 15: // in another one
 		g.in(v, g.vector())
 	case 16: // a mask of lanes in scalars
 		if g.lanes == 32 {
-			g.escape([]byte{9}, uleb(1), uleb(g.scalar()))
+			g.escape([]byte{dw.CFARegister}, uleb(1), uleb(g.scalar()))
 			return
 		}
-		g.rule(0x10, 17, regx(s), []byte{piece, 4}, regx(s^1), []byte{piece, 4})
+		g.rule(dw.CFAExpression, 17, regx(s), []byte{dw.OpPiece, 4}, regx(s^1), []byte{dw.OpPiece, 4})
 	case 17: // the same scalar in all lanes
-		g.rule(0x10, v, regx(s), g.llvm(11, 32, g.lanes))
+		g.rule(dw.CFAExpression, v, regx(s), g.llvm(dw.UserExtend, 32, g.lanes))
 	case 18: // lanes that were not active are lost
-		g.rule(0x10, v, g.llvm(8), []byte{swap}, g.llvm(5, g.offset()), selected)
+		g.rule(dw.CFAExpression, v, g.llvm(dw.UserUndefined), []byte{dw.OpSwap}, g.llvm(dw.UserOffsetUconst, g.offset()), selected)
 	case 19: // by a number of bits; the frame pointer in a register
 		if g.random.IntN(2) == 0 {
-			g.rule(0x10, s, regx(v), []byte{0x10}, uleb(32*lane), g.llvm(6))
+			g.rule(dw.CFAExpression, s, regx(v), []byte{dw.OpConstu}, uleb(32*lane), g.llvm(dw.UserBitOffset))
 			return
 		}
 		g.in(65, g.scalar())
@@ -170,15 +168,15 @@ func (g *generator) step() {
 // cfa defines the CFA by a register.
 func (g *generator) cfa(reg uint64) {
 	if !g.scratch {
-		g.escape([]byte{0x30}, uleb(reg), uleb(g.random.Uint64N(4)*256), []byte{6})
+		g.escape([]byte{dw.CFALLVMDefAspaceCFA}, uleb(reg), uleb(g.random.Uint64N(4)*256), []byte{6})
 		return
 	}
 	shift := byte(5)
 	if g.lanes == 64 {
 		shift = 6
 	}
-	e := join(regx(reg), []byte{0x94, 4, 0x30 + shift, 0x24, 0x36}, g.llvm(2))
-	g.escape([]byte{0x0f}, uleb(uint64(len(e))), e)
+	e := join(regx(reg), []byte{dw.OpDerefSize, 4, dw.OpLit0 + shift, dw.OpShl, dw.OpLit0 + 6}, g.llvm(dw.UserFormAspaceAddress))
+	g.escape([]byte{dw.CFADefCFAExpression}, uleb(uint64(len(e))), e)
 }
 
 // object writes functions and a kernel, and assembles them.
@@ -188,10 +186,10 @@ func (g *generator) object(t *testing.T, name, processor string, functions, step
 	for i := range functions {
 		fmt.Fprintf(&g.text, " .globl f%d\n .type f%d,@function\nf%d:\n .cfi_startproc\n", i, i, i)
 		g.cfa(64)
-		g.rule(0x10, 16, regx(62), []byte{0x93, 4}, regx(63), []byte{0x93, 4})
+		g.rule(dw.CFAExpression, 16, regx(62), []byte{dw.OpPiece, 4}, regx(63), []byte{dw.OpPiece, 4})
 		g.text.WriteString(" s_nop 0\n")
 		if i%2 == 1 { // it has a frame pointer, and keeps its caller's
-			g.rule(0x10, 65, regx(g.vector()), g.llvm(5, 4*g.random.Uint64N(g.lanes)))
+			g.rule(dw.CFAExpression, 65, regx(g.vector()), g.llvm(dw.UserOffsetUconst, 4*g.random.Uint64N(g.lanes)))
 			g.cfa(65)
 		}
 		for range steps {
@@ -203,7 +201,7 @@ func (g *generator) object(t *testing.T, name, processor string, functions, step
 		fmt.Fprintf(&g.text, " .cfi_endproc\n .size f%d,.-f%d\n", i, i)
 	}
 	g.text.WriteString(" .globl k\n .type k,@function\nk:\n .cfi_startproc\n")
-	g.escape([]byte{0x0f}, uleb(uint64(2+len(g.llvm(2)))), []byte{0x30, 0x36}, g.llvm(2))
+	g.escape([]byte{dw.CFADefCFAExpression}, uleb(uint64(2+len(g.llvm(dw.UserFormAspaceAddress)))), []byte{dw.OpLit0, dw.OpLit0 + 6}, g.llvm(dw.UserFormAspaceAddress))
 	g.text.WriteString(" .cfi_undefined 16\n s_nop 0\n s_nop 0\n s_endpgm\n .cfi_endproc\n .size k,.-k\n")
 
 	path := filepath.Join(t.TempDir(), name)

@@ -19,6 +19,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -85,9 +86,6 @@ func (c *waveCode) row(pc uint64) *listedRow {
 	}
 	return nil
 }
-
-// codeBase is where the objects are loaded.
-const codeBase = 0x7f0000000000
 
 // waveState is a target of one wave: the code is loaded, and private_wave is
 // that of the reference.
@@ -174,11 +172,11 @@ func newWaveTestWith(t *testing.T, c *waveCode, plugins plugin.Options) *waveTes
 	t.Cleanup(func() { o.Close() })
 	m := &target.Module{Path: c.path, Arch: "amdgpu", Object: o}
 	for _, s := range o.Segments() {
-		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: codeBase + s.Address, Executable: true})
+		m.Segments = append(m.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: true})
 	}
 	if len(m.Segments) == 0 {
 		text := o.Section(".text")
-		m.Segments = []target.Segment{{Section: ".text", Size: text.Size, Start: codeBase, Executable: true}}
+		m.Segments = []target.Segment{{Section: ".text", Size: text.Size, Start: gcn.CodeBase, Executable: true}}
 	}
 	s := &waveState{
 		refState: &refState{t: t, lanes: c.lanes, scratch: c.scratch, register: map[uint64][]byte{}, written: map[uint64]byte{}},
@@ -297,7 +295,7 @@ func (w *waveTest) compare(f walk.Activation, want *refFrame, numbers []uint64) 
 		where := func() string {
 			return fmt.Sprintf("%s, frame %d of %#x, register %d", filepath.Base(w.code.path), f.Index(), littleEndian(w.state.register[16]), n)
 		}
-		l, err := f.Location(n)
+		l, err := f.Location(context.Background(), n)
 		if wantParts[0].kind == 'e' {
 			if w.counts.unknown++; err == nil {
 				w.t.Errorf("%s: %v, expected it not to be known", where(), l)
@@ -318,7 +316,7 @@ func (w *waveTest) compare(f walk.Activation, want *refFrame, numbers []uint64) 
 			continue
 		}
 		got := make([]byte, (bits+7)/8)
-		err = l.Read(f.Context(), got, bits)
+		err = l.Read(context.Background(), f.Context(), got, bits)
 		switch {
 		case !defined:
 			w.counts.undefined++
@@ -349,12 +347,12 @@ func (w *waveTest) everyPC() {
 					continue
 				}
 				w.shuffle()
-				w.setPC(codeBase + pc)
+				w.setPC(gcn.CodeBase + pc)
 				w.counts.pcs++
 				walk := w.walk()
 				want := newRefFrame(w.state.refState, nil, &rows[i])
 				got := &walk.stack.Frames[0]
-				if !got.HasCFA || got.CFASpace != 6 || got.CFA != want.cfa || got.PC != codeBase+pc || !got.Exact {
+				if !got.HasCFA || got.CFASpace != 6 || got.CFA != want.cfa || got.PC != gcn.CodeBase+pc || !got.Exact {
 					w.t.Fatalf("%s: %#x: %+v, expected a CFA of %#x: %v", w.code.path, pc, *got, want.cfa, walk.stack.Stopped)
 				}
 				ra, known := w.state.read(want.saved(16).slice(nil, 0, 64))
@@ -478,8 +476,8 @@ func (w *waveTest) makeChain(depth int, functions []listedRow, calls, kernel []u
 			lookup = pc - 1
 		}
 		if i == 0 {
-			w.setPC(codeBase + pc)
-		} else if !put(callee.saved(16), 64, codeBase+pc) {
+			w.setPC(gcn.CodeBase + pc)
+		} else if !put(callee.saved(16), 64, gcn.CodeBase+pc) {
 			return nil
 		}
 		row := w.code.row(lookup)
@@ -496,7 +494,7 @@ func (w *waveTest) makeChain(depth int, functions []listedRow, calls, kernel []u
 			}
 		}
 		f.cfa = f.findCFA()
-		c.frames, c.pcs = append(c.frames, f), append(c.pcs, codeBase+pc)
+		c.frames, c.pcs = append(c.frames, f), append(c.pcs, gcn.CodeBase+pc)
 		callee = f
 	}
 	// What was found on the way may have been written since.
@@ -685,7 +683,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 				for _, n := range numbers {
 					want := merge(c.frames[j].place(n).slice(nil, 0, w.state.registerBits(n)))
 					value, ok := w.state.read(want)
-					l, err := walk.frames[j].Location(n)
+					l, err := walk.frames[j].Location(t.Context(), n)
 					if err != nil {
 						lost++
 						continue
@@ -694,7 +692,7 @@ func TestWavesWithPartsMissing(t *testing.T) {
 						t.Fatalf("frame %d, register %d is at %s, expected %s", j, n, refText(got), refText(want))
 					}
 					got := make([]byte, len(value))
-					if err := l.Read(walk.frames[j].Context(), got, w.state.registerBits(n)); err != nil {
+					if err := l.Read(t.Context(), walk.frames[j].Context(), got, w.state.registerBits(n)); err != nil {
 						lost++
 					} else if found++; !ok || !bytes.Equal(got, value) {
 						t.Fatalf("frame %d, register %d is %x, expected %x", j, n, got, value)
@@ -730,19 +728,19 @@ func TestDialectsOfCIEs(t *testing.T) {
 	w := newWaveTest(t, &waveCode{path: path, processor: "gfx90a", lanes: 64}, arch)
 	w.shuffle()
 	set := func(n uint64, v uint64, size int) { copy(w.state.register[n], littleEndianBytes(v, size)) }
-	w.setPC(codeBase)
+	w.setPC(gcn.CodeBase)
 	set(64, 0x1000, 4)
 	// f0 has its return address in lanes 3 and 4 of VGPR1, and VGPR40 in memory
 	// for the lanes that were active; f1 has its own in lanes 3 and 4 of VGPR40,
 	// of which the first was.
 	set(17, 1<<3, 8)
-	copy(w.state.register[2561][4*3:], littleEndianBytes(codeBase+8, 8))
-	for i, b := range littleEndianBytes((codeBase+16)&0xffffffff, 4) {
+	copy(w.state.register[2561][4*3:], littleEndianBytes(gcn.CodeBase+8, 8))
+	for i, b := range littleEndianBytes((gcn.CodeBase+16)&0xffffffff, 4) {
 		w.state.written[0x1000+3*4+uint64(i)] = b
 	}
-	copy(w.state.register[2600][4*4:], littleEndianBytes(codeBase>>32, 4))
+	copy(w.state.register[2600][4*4:], littleEndianBytes(gcn.CodeBase>>32, 4))
 	walk := w.walk()
-	if got, want := pcs(walk.stack), []uint64{codeBase, codeBase + 8, codeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != StopOutermost {
+	if got, want := pcs(walk.stack), []uint64{gcn.CodeBase, gcn.CodeBase + 8, gcn.CodeBase + 16}; !slices.Equal(got, want) || walk.stack.Stopped.Reason != StopOutermost {
 		t.Errorf("PCs %#x, %v, expected %#x", got, walk.stack.Stopped, want)
 	}
 }
@@ -754,7 +752,7 @@ func TestFDEWithoutRulesIsNoInformation(t *testing.T) {
 	c.path = strings.Replace(c.path, ".cfi.co", ".co", 1)
 	w := newWaveTest(t, c, amdgpu.New())
 	w.shuffle()
-	w.setPC(codeBase + c.fdes[0][0].start + 8)
+	w.setPC(gcn.CodeBase + c.fdes[0][0].start + 8)
 	stack := w.walk().stack
 	if len(stack.Frames) != 2 || !stack.Frames[0].HasCFA || stack.Frames[1].FoundBy != ByRules || stack.Stopped.Reason != StopNoModule {
 		t.Errorf("%+v", *stack)
@@ -786,7 +784,7 @@ func TestCodeIsReadOncePerFunction(t *testing.T) {
 		functions++
 		for pc := rows[0].start; pc < rows[len(rows)-1].end; pc += 4 {
 			w.shuffle()
-			w.setPC(codeBase + pc)
+			w.setPC(gcn.CodeBase + pc)
 			if stack := w.walk().stack; len(stack.Frames) == 2 && stack.Frames[1].FoundBy == ByRules {
 				walks++
 			}

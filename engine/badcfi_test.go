@@ -186,7 +186,7 @@ func TestCallFrameInformationThatIsIllFormed(t *testing.T) {
 				return
 			}
 			err := tg.Evaluate(context.Background(), th, 1, engine.Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-				l, err := ev.Location(append([]byte{0x90}, byte(c.register)), ctx)
+				l, err := ev.Location(t.Context(), append([]byte{0x90}, byte(c.register)), ctx)
 				if err == nil && l.String() != c.location {
 					t.Errorf("%s: register %d is %v, expected %s", c.section, c.register, l, c.location)
 				}

@@ -52,7 +52,7 @@ func TestCallsOfEntries(t *testing.T) {
 		s.Registers.Set(7, binary.LittleEndian.AppendUint64(nil, 0x7000)) // rsp
 		tg := e.Attach(s)
 		_, frames := tg.Activations(context.Background(), tg.Threads()[0])
-		return frames[0].With(engine.Surroundings{Object: func(locexpr.Context) (locexpr.Location, error) {
+		return frames[0].With(engine.Surroundings{Object: func(context.Context, locexpr.Context) (locexpr.Location, error) {
 			return locexpr.MemoryLocation(locexpr.DefaultSpace, 0xb0b), nil
 		}})
 	}
@@ -87,7 +87,7 @@ func TestCallsOfEntries(t *testing.T) {
 			}
 			frame := at(c.pc)
 			function, variable := entryNamed(t, frame, c.name)
-			l, err := frame.Locate(function, variable)
+			l, err := frame.Locate(t.Context(), function, variable)
 			got := callResult(frame.UnitContext(function, variable.Unit()), l)
 			switch {
 			case c.says != "":
@@ -140,7 +140,7 @@ func callResult(ctx locexpr.Context, l locexpr.Location) string {
 	case locexpr.Implicit:
 		b := make([]byte, 4)
 		for bits := uint64(32); bits > 0; bits -= 16 {
-			if l.Read(ctx, b, bits) == nil {
+			if l.Read(context.Background(), ctx, b, bits) == nil {
 				if bits == 16 {
 					return fmt.Sprintf("{%d}", int16(binary.LittleEndian.Uint16(b)))
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -229,7 +230,7 @@ func checkUnits(t *testing.T, f walk.Activation, units [2]uint64) {
 	}
 	function := scopes[0].Entry
 	evaluated := 0
-	check := func(e dwarf.Entry, attribute dwarf.Attr, want uint64) {
+	check := func(e dwarf.Entry, attribute dw.Attr, want uint64) {
 		t.Helper()
 		l, ok, err := e.Location(attribute)
 		if err != nil || !ok {
@@ -239,13 +240,13 @@ func checkUnits(t *testing.T, f walk.Activation, units [2]uint64) {
 		if err != nil || len(exprs) != 1 {
 			t.Fatalf("%s: %d expressions, expected 1: %v", e, len(exprs), err)
 		}
-		place, err := f.Evaluate(function, l.Unit, exprs[0])
+		place, err := f.Evaluate(t.Context(), function, l.Unit, exprs[0])
 		if _, got, ok := place.MemoryAddress(); err != nil || !ok || got != want {
 			t.Errorf("%s in the unit at %#x: %s, expected the address %d: %v", e, l.Unit.Offset(), place, want, err)
 		}
 		evaluated++
 	}
-	check(function, dwarf.AttrLLVMLanePC, units[0])
+	check(function, dw.AttrLLVMLanePC, units[0])
 	first, second := function.Unit(), dwarf.Unit{}
 	for e, err := range reader.Expressions() {
 		if err != nil {
@@ -269,7 +270,7 @@ func checkUnits(t *testing.T, f walk.Activation, units [2]uint64) {
 				t.Fatal(err)
 			}
 			if want, ok := want[e.Name()]; ok {
-				check(e, dwarf.AttrLocation, want)
+				check(e, dw.AttrLocation, want)
 			}
 		}
 	}

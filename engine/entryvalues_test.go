@@ -17,6 +17,7 @@ import (
 	entry "github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/locexpr"
@@ -169,7 +170,7 @@ func (c *entryComparison) tail(a walk.Activation, gdb []*gdbFrame, place *gdbPla
 	err := object.Guard(func() error {
 		scopes, err := a.Module().Code.DWARF().Scopes(a.Lookup())
 		for _, s := range scopes {
-			if s.Tag() != entry.TagLexicalBlock {
+			if s.Tag() != dw.TagLexicalBlock {
 				levels++
 			}
 		}
@@ -197,14 +198,14 @@ func (c *entryComparison) frame(f walk.Activation, gdb []*gdbFrame, place *gdbPl
 				if err != nil {
 					return err
 				}
-				line, _, _ := v.Number(entry.AttrDeclLine)
+				line, _, _ := v.Number(dw.AttrDeclLine)
 				key := variableKey{v.Name(), int(line), 0}
 				for !ours[key].IsZero() {
 					key.ordinal++
 				}
 				ours[key] = v
 			}
-			if s.Tag() == entry.TagLexicalBlock {
+			if s.Tag() == dw.TagLexicalBlock {
 				continue
 			}
 			if level == len(gdb) {
@@ -308,7 +309,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 		return "gdb failed", g.Error
 	}
 	ctx := f.UnitContext(place.function, v.Unit())
-	l, err := f.Locate(place.function, v)
+	l, err := f.Locate(context.Background(), place.function, v)
 	if problem := illFormed(err); problem != nil {
 		return "ill-formed", problem.Error()
 	}
@@ -319,7 +320,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 				theirs = &gdbValue{}
 			}
 			size = pointedSize(v)
-			if l, err = ctx.(locexpr.EntryContext).EntryLocation(at); err == nil {
+			if l, err = ctx.(locexpr.EntryContext).EntryLocation(context.Background(), at); err == nil {
 				l, err = l.Offset(displacement * 8)
 			}
 		}
@@ -334,7 +335,7 @@ func (c *entryComparison) variable(f walk.Activation, v entry.Entry, gdb *gdbFra
 		return zerosAfter, ""
 	case outcome == differs && gdb.Function == "visit" && g.Name == "at":
 		var b [8]byte
-		if l.Read(ctx, b[:], 64) == nil && binary.LittleEndian.Uint64(b[:]) == place.calls("visit") {
+		if l.Read(context.Background(), ctx, b[:], 64) == nil && binary.LittleEndian.Uint64(b[:]) == place.calls("visit") {
 			return gdbRepeats, ""
 		}
 	}
@@ -383,7 +384,7 @@ func (p *gdbPlace) explained(gdb *gdbFrame, outcome, problem string) (string, st
 // may change.
 func readsClobbered(f walk.Activation, v entry.Entry) bool {
 	for e := v; !e.IsZero(); {
-		l, ok, err := e.Location(entry.AttrLocation)
+		l, ok, err := e.Location(dw.AttrLocation)
 		if err != nil {
 			return false
 		}
@@ -403,7 +404,7 @@ func pointedSize(v entry.Entry) uint64 {
 	t, err := v.Type()
 	for err == nil && !t.IsZero() {
 		switch t.Tag() {
-		case entry.TagPointerType, entry.TagReferenceType, entry.TagRvalueReference:
+		case dw.TagPointerType, dw.TagReferenceType, dw.TagRvalueReferenceType:
 			size, _ := t.Size()
 			return size
 		}
@@ -423,7 +424,7 @@ func atEntry(f walk.Activation, v entry.Entry, gdb *gdbFrame, g *gdbVariable, pl
 	if same > 1 { // of a parameter pack, or one that a block hides
 		return otherOne, ""
 	}
-	value, err := f.AtEntry(place.function, v)
+	value, err := f.AtEntry(context.Background(), place.function, v)
 	theirs, now := "", ""
 	if g.Entry.Bytes != nil {
 		theirs = *g.Entry.Bytes

@@ -14,6 +14,8 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/internal/dw"
+	"github.com/unwindd/unwindd/internal/ehpe"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/plugins/x86_64"
 	"github.com/unwindd/unwindd/sdk"
@@ -44,12 +46,12 @@ func TestVectorRegistersAreThoseOfTheTopFrameOnly(t *testing.T) {
 	}
 	for index, undefined := range []bool{false, true} {
 		err := core.Evaluate(context.Background(), th, index, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			l, err := ev.Location([]byte{0x50 + xmm0}, ctx)
+			l, err := ev.Location(t.Context(), []byte{0x50 + xmm0}, ctx)
 			if err != nil {
 				return err
 			}
 			got := make([]byte, 16)
-			err = l.Read(ctx, got, 128)
+			err = l.Read(t.Context(), ctx, got, 128)
 			if undefined {
 				if !errors.Is(err, locexpr.ErrUndefined) {
 					t.Errorf("frame %d: %v, expected %v", index, err, locexpr.ErrUndefined)
@@ -77,7 +79,7 @@ func TestProgramLocationIsInsideTheCall(t *testing.T) {
 			want--
 		}
 		err := core.Evaluate(context.Background(), th, index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			got, err := ctx.ProgramLocation()
+			got, err := ctx.(locexpr.LocationContext).ProgramLocation()
 			if got != want {
 				t.Errorf("frame %d: %#x, expected %#x", index, got, want)
 			}
@@ -92,20 +94,19 @@ func TestProgramLocationIsInsideTheCall(t *testing.T) {
 func TestSurroundingsThatAreNotSpecified(t *testing.T) {
 	core := openCrash(t)
 	for name, expr := range map[string][]byte{
-		"frame base":       {0x91, 0},          // DW_OP_fbreg 0
-		"entry value":      {0xa3, 1, 0x50},    // DW_OP_entry_value { DW_OP_reg0 }
-		"object":           {0x97},             // DW_OP_push_object_address
-		"base type":        {0xa5, 0, 1},       // DW_OP_regval_type rax, 1
-		"parameter":        {0xfa, 1, 0, 0, 0}, // DW_OP_GNU_parameter_ref 1
-		"address of .addr": {0xa1, 0},          // DW_OP_addrx 0
-		"call":             {0x98, 1, 0},       // DW_OP_call2 1
-		"call by offset":   {0x9a, 1, 0, 0, 0}, // DW_OP_call_ref 1
-		"variable":         {0xfd, 1, 0, 0, 0}, // DW_OP_GNU_variable_value 1
-		// DW_OP_GNU_encoded_addr DW_EH_PE_pcrel|DW_EH_PE_sdata4, 0
-		"base of an encoding": {0xf1, 0x1b, 0, 0, 0, 0},
+		"frame base":          {dw.OpFbreg, 0},
+		"entry value":         {dw.OpEntryValue, 1, dw.OpReg0},
+		"object":              {dw.OpPushObjectAddress},
+		"base type":           {dw.OpRegvalType, 0, 1},
+		"parameter":           {dw.OpGNUParameterRef, 1, 0, 0, 0},
+		"address of .addr":    {dw.OpAddrx, 0},
+		"call":                {dw.OpCall2, 1, 0},
+		"call by offset":      {dw.OpCallRef, 1, 0, 0, 0},
+		"variable":            {dw.OpGNUVariableValue, 1, 0, 0, 0},
+		"base of an encoding": {dw.OpGNUEncodedAddr, ehpe.PCRel | ehpe.SData4, 0, 0, 0, 0},
 	} {
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{}, locexpr.DWARF5, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			_, err := ev.Location(expr, ctx)
+			_, err := ev.Location(t.Context(), expr, ctx)
 			return err
 		})
 		if !errors.Is(err, locexpr.ErrNoContext) {
@@ -136,7 +137,7 @@ func TestThreadLocalStorageOfAModuleWithoutAny(t *testing.T) {
 		}
 		tried++
 		err := core.Evaluate(context.Background(), core.Threads()[0], 0, Surroundings{Module: m}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			_, err := ctx.TLS(0)
+			_, err := ctx.(locexpr.TLSContext).TLS(t.Context(), 0)
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), m.Path+": it has no segment PT_TLS") {
@@ -175,10 +176,10 @@ func TestAThreadWithoutPC(t *testing.T) {
 	for index, want := range []error{nil, ErrNoFrame} {
 		err := made.Evaluate(context.Background(), state.Thread(), index, Surroundings{}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			evaluated++
-			if pc, err := ctx.ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
+			if pc, err := ctx.(locexpr.LocationContext).ProgramLocation(); !errors.Is(err, locexpr.ErrNoContext) {
 				t.Errorf("program location %#x, %v, expected %v", pc, err, locexpr.ErrNoContext)
 			}
-			if l, err := ctx.TLS(0); !errors.Is(err, locexpr.ErrNoContext) {
+			if l, err := ctx.(locexpr.TLSContext).TLS(t.Context(), 0); !errors.Is(err, locexpr.ErrNoContext) {
 				t.Errorf("thread-local storage %v, %v, expected %v", l, err, locexpr.ErrNoContext)
 			}
 			return nil

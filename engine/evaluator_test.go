@@ -36,18 +36,18 @@ func TestEvaluationsHaveTheirOwnSettings(t *testing.T) {
 			bias := f.PC - f.ModuleOffset // the objects are linked at 0
 			err := mixed.Evaluate(context.Background(), th, index, Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
 				// What the evaluation asks for is found by other evaluators.
-				if v, err := ev.Value(expression(t, "LLVM_call_frame_entry_reg PC; drop; LLVM_push_lane"), ctx); err == nil && v.Uint64() != 20 {
+				if v, err := ev.Value(t.Context(), expression(t, "LLVM_call_frame_entry_reg PC; drop; LLVM_push_lane"), ctx); err == nil && v.Uint64() != 20 {
 					t.Errorf("%s frame %d: lane %v", th.ID, index, v)
 				}
-				if v, err := ev.Value(expression(t, "LLVM_push_lane"), ctx); err != nil || v.Uint64() != 20 {
+				if v, err := ev.Value(t.Context(), expression(t, "LLVM_push_lane"), ctx); err != nil || v.Uint64() != 20 {
 					t.Errorf("%s frame %d: lane %v: %v", th.ID, index, v, err)
 				}
-				l, err := ev.Location(expression(t, "addr 0x1000"), ctx)
+				l, err := ev.Location(t.Context(), expression(t, "addr 0x1000"), ctx)
 				if _, address, _ := l.MemoryAddress(); address != bias+0x1000 {
 					t.Errorf("%s frame %d: addr 0x1000 is %v, expected %#x", th.ID, index, l, bias+0x1000)
 				}
 				if f.HasCFA {
-					if l, err := ev.Location(expression(t, "call_frame_cfa"), ctx); err != nil || l.Place(0).Address != f.CFA {
+					if l, err := ev.Location(t.Context(), expression(t, "call_frame_cfa"), ctx); err != nil || l.Place(0).Address != f.CFA {
 						t.Errorf("%s frame %d: CFA %v: %v, expected %#x", th.ID, index, l, err, f.CFA)
 					}
 				}

@@ -73,7 +73,7 @@ func TestLanesOfTheCodeAThreadExecutes(t *testing.T) {
 		}
 		lane := c.want - 1
 		err = tg.Evaluate(context.Background(), th, 0, Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
-			_, lanes, err := ctx.Lane()
+			_, lanes, err := ctx.(locexpr.LaneContext).Lane()
 			if lanes != uint64(c.want) {
 				t.Errorf("%s: %d lanes in an evaluation", c.name, lanes)
 			}

@@ -127,7 +127,7 @@ func TestLanesAndIterationsAreThoseOfTheFunction(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = tg.Evaluate(context.Background(), tg.Threads()[0], 0, s, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			v, err := ev.Value(expr, ctx)
+			v, err := ev.Value(t.Context(), expr, ctx)
 			if err == nil && (v.Uint64() != c.want || c.kind != none) {
 				t.Errorf("%+v: %v", c, v)
 			}
@@ -156,7 +156,7 @@ func TestMemoryOfALaneThatIsNot(t *testing.T) {
 	for lane, reason := range map[uint32]string{0: "", 63: "", 64: "lane 64 of a thread with 64", 1 << 31: "lane 2147483647 of"} {
 		err := tg.Evaluate(context.Background(), state.Thread(), 0, engine.Surroundings{Lane: &lane}, nil, func(ctx locexpr.Context, _ *locexpr.Evaluator) error {
 			var b [4]byte
-			return locexpr.MemoryLocation(5, 8).WithScope(ctx.Scope()).Read(ctx, b[:], 32)
+			return locexpr.MemoryLocation(5, 8).WithScope(ctx.Scope()).Read(t.Context(), ctx, b[:], 32)
 		})
 		if (err == nil) != (reason == "") || err != nil && !strings.Contains(err.Error(), reason) {
 			t.Errorf("lane %d: %v, expected %q", lane, err, reason)

@@ -17,6 +17,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -37,18 +38,18 @@ type stoppedWave struct {
 
 // stoppedWaves are waves of one kernel of an object, with the memory of its process.
 type stoppedWaves struct {
-	object *gcnObject
-	kernel *gcnKernel
+	object *gcn.Object
+	kernel *gcn.Kernel
 	waves  []stoppedWave
-	memory map[uint64]*[gcnPage]byte
+	memory map[uint64]*[gcn.Page]byte
 	items  int
 }
 
 // stopGCN executes a kernel, and keeps so many of its states: spread over what it
 // executes, most of them within calls.
-func stopGCN(t testing.TB, o *gcnObject, k *gcnKernel, seed uint64, most int) *stoppedWaves {
+func stopGCN(t testing.TB, o *gcn.Object, k *gcn.Kernel, seed uint64, most int) *stoppedWaves {
 	t.Helper()
-	w := &stoppedWaves{object: o, kernel: k, items: o.processor.lanes - 9}
+	w := &stoppedWaves{object: o, kernel: k, items: o.Processor.Lanes - 9}
 	steps := w.execute(t, seed, func(int) bool { return false })
 	random := rand.New(rand.NewPCG(seed, 3))
 	chosen := map[int]bool{}
@@ -61,33 +62,33 @@ func stopGCN(t testing.TB, o *gcnObject, k *gcnKernel, seed uint64, most int) *s
 
 func (w *stoppedWaves) execute(t testing.TB, seed uint64, isChosen func(step int) bool) (steps int) {
 	t.Helper()
-	s, err := w.object.launch(w.kernel, rand.New(rand.NewPCG(seed, 2)), w.items)
+	s, err := w.object.Launch(w.kernel, rand.New(rand.NewPCG(seed, 2)), w.items)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var calls []uint64
-	s.onCall = func(back uint64) error { calls = append(calls, back); return nil }
-	s.onReturn = func(to uint64) error {
+	s.OnCall = func(back uint64) error { calls = append(calls, back); return nil }
+	s.OnReturn = func(to uint64) error {
 		if n := len(calls); n > 0 && to == calls[n-1] {
 			calls = calls[:n-1]
 		}
 		return nil
 	}
-	for !s.ended && s.steps < gcnSteps {
-		if isChosen(s.steps) {
-			stack := append([]uint64{s.pc}, calls...)
+	for !s.Ended && s.Steps < gcn.MaxSteps {
+		if isChosen(s.Steps) {
+			stack := append([]uint64{s.PC}, calls...)
 			slices.Reverse(stack[1:])
 			w.waves = append(w.waves, stoppedWave{
-				pc: s.pc, exec: s.exec(), scalar: s.scalar, vector: slices.Clone(s.vector),
-				scratch: bytes.Clone(s.scratch[:(s.deepest+0x3fff)&^0x3fff]), local: bytes.Clone(s.local[:w.kernel.group]), stack: stack,
+				pc: s.PC, exec: s.Exec(), scalar: s.Scalar, vector: slices.Clone(s.Vector),
+				scratch: bytes.Clone(s.Scratch[:(s.Deepest+0x3fff)&^0x3fff]), local: bytes.Clone(s.Local[:w.kernel.Group]), stack: stack,
 			})
 		}
-		if err := s.step(); err != nil {
+		if err := s.Step(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.memory = s.memory
-	return s.steps
+	w.memory = s.Memory
+	return s.Steps
 }
 
 // scratchSize is what each wave has of private memory.
@@ -101,9 +102,9 @@ func (w *stoppedWaves) scratchSize() (size int) {
 // vectors are how many vector and accumulation registers the waves have.
 func (w *stoppedWaves) vectors() (vectors, accs int) {
 	up := func(n int) int { return min((n+15)/16*16, 256) }
-	vectors = up(max(w.object.vectors, 64))
-	if w.object.processor.acc {
-		accs = up(w.object.accs)
+	vectors = up(max(w.object.VectorRegisters, 64))
+	if w.object.Processor.Acc {
+		accs = up(w.object.AccRegisters)
 	}
 	return vectors, accs
 }
@@ -124,21 +125,21 @@ type coreMaker struct {
 
 // core describes the process of waves.
 func (m *coreMaker) core(w *stoppedWaves) *corefile.Core {
-	machine := corefile.MachineNamed(w.object.processor.name)
+	machine := corefile.MachineNamed(w.object.Processor.Name)
 	c := &corefile.Core{Layout: m.layout, PID: max(m.pid, 1), RuntimeVersion: m.version, Host: m.host}
 	for _, run := range runsOf(w.memory) {
-		c.Memory = append(c.Memory, corefile.Memory{Place: corefile.GPU, Address: run.address, Data: run.data, Executable: run.address >= codeBase})
+		c.Memory = append(c.Memory, corefile.Memory{Place: corefile.GPU, Address: run.address, Data: run.data, Executable: run.address >= gcn.CodeBase})
 	}
-	image, err := os.ReadFile(w.object.path)
+	image, err := os.ReadFile(w.object.Path)
 	if err != nil {
 		panic(err)
 	}
-	o := corefile.CodeObject{URI: "file://" + w.object.path, Image: image, Load: codeBase, Unloaded: true}
+	o := corefile.CodeObject{URI: "file://" + w.object.Path, Image: image, Load: gcn.CodeBase, Unloaded: true}
 	if m.object != nil {
 		m.object(&o)
 	}
 	c.CodeObjects = []corefile.CodeObject{o}
-	agent := corefile.Agent{Machine: machine, GPUID: 77, TrapHandler: codeBase + 0x7000_0000, ShaderEngines: 1}
+	agent := corefile.Agent{Machine: machine, GPUID: 77, TrapHandler: gcn.CodeBase + 0x7000_0000, ShaderEngines: 1}
 	for i := range max(m.queues, 1) {
 		agent.Queues = append(agent.Queues, m.queue(w, machine, uint32(i))) //nolint:gosec // small
 	}
@@ -156,7 +157,7 @@ func (m *coreMaker) queue(w *stoppedWaves, machine *corefile.Machine, id uint32)
 		Scratch: corefile.Scratch{Waves: slots, WaveBytes: scratch},
 		Dispatches: []corefile.Dispatch{{
 			ID: 130, Header: 1, Dimensions: 1, Group: [3]uint16{items, 1, 1}, Grid: [3]uint32{uint32(items), 1, 1},
-			KernelObject: codeBase + w.kernel.descriptor, Arguments: gcnArguments, Completion: m.signal,
+			KernelObject: gcn.CodeBase + w.kernel.Descriptor, Arguments: gcn.ArgumentsAddress, Completion: m.signal,
 		}},
 	}
 	n := 0
@@ -172,7 +173,7 @@ func (m *coreMaker) queue(w *stoppedWaves, machine *corefile.Machine, id uint32)
 			}
 			n++
 			q.Groups = append(q.Groups, corefile.Group{
-				ID: [3]uint32{uint32(n), 0, 0}, Lanes: w.object.processor.lanes, LDS: w.waves[i].local, Waves: []corefile.Wave{wave}, //nolint:gosec // small
+				ID: [3]uint32{uint32(n), 0, 0}, Lanes: w.object.Processor.Lanes, LDS: w.waves[i].local, Waves: []corefile.Wave{wave}, //nolint:gosec // small
 			})
 		}
 	}
@@ -182,9 +183,9 @@ func (m *coreMaker) queue(w *stoppedWaves, machine *corefile.Machine, id uint32)
 // described is what the record of a wave holds.
 func (s *stoppedWave) described(w *stoppedWaves, machine *corefile.Machine) corefile.Wave {
 	vectors, accs := w.vectors()
-	lanes := w.object.processor.lanes
+	lanes := w.object.Processor.Lanes
 	wave := corefile.Wave{
-		PC: s.pc, Exec: s.exec, VCC: uint64(s.scalar[gcnVCC]) | uint64(s.scalar[gcnVCC+1])<<32,
+		PC: s.pc, Exec: s.exec, VCC: uint64(s.scalar[gcn.VCC]) | uint64(s.scalar[gcn.VCC+1])<<32,
 		SGPRs: s.scalar[:machine.AliasEnd-machine.Aliases], VGPRs: s.vector[:vectors*lanes], Scratch: s.scratch,
 	}
 	if accs > 0 {
@@ -199,9 +200,9 @@ type memoryRun struct {
 }
 
 // runsOf are the pages of a process, put together.
-func runsOf(pages map[uint64]*[gcnPage]byte) (runs []memoryRun) {
+func runsOf(pages map[uint64]*[gcn.Page]byte) (runs []memoryRun) {
 	for _, number := range slices.Sorted(maps.Keys(pages)) {
-		address := number * gcnPage
+		address := number * gcn.Page
 		if n := len(runs); n > 0 && runs[n-1].address+uint64(len(runs[n-1].data)) == address {
 			runs[n-1].data = append(runs[n-1].data, pages[number][:]...)
 			continue
@@ -236,7 +237,7 @@ func withHost(t testing.TB, c *corefile.Core) *corefile.Core {
 		}
 		for _, p := range f.Progs {
 			if p.Type == elf.PT_LOAD {
-				loads = append(loads, elf.ProgHeader{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Vaddr: p.Vaddr, Memsz: p.Memsz, Align: gcnPage})
+				loads = append(loads, elf.ProgHeader{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Vaddr: p.Vaddr, Memsz: p.Memsz, Align: gcn.Page})
 			}
 		}
 	}
@@ -258,7 +259,7 @@ func hostBytes(pid int, loads []elf.ProgHeader) []byte {
 	status := make([]byte, 336)
 	le.PutUint32(status[32:], uint32(pid)) //nolint:gosec // small
 	le.PutUint64(status[112+16*8:], 0x40_1000)
-	notes := append(note(1, status), note(6, le.AppendUint64(le.AppendUint64(nil, 6), gcnPage))...)
+	notes := append(note(1, status), note(6, le.AppendUint64(le.AppendUint64(nil, 6), gcn.Page))...)
 	header := elf.Header64{
 		Type: uint16(elf.ET_CORE), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: uint16(1 + len(loads)), //nolint:gosec // few
 	}
@@ -320,23 +321,23 @@ type heldState struct {
 func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
 	t.Helper()
 	h := &heldState{stoppedWaves: w}
-	file, err := object.Open(w.object.path)
+	file, err := object.Open(w.object.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	h.module = &target.Module{Path: w.object.path, Arch: "amdgpu", Object: file}
+	h.module = &target.Module{Path: w.object.Path, Arch: "amdgpu", Object: file}
 	for _, s := range file.Segments() {
-		h.module.Segments = append(h.module.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: codeBase + s.Address, Executable: s.Executable()})
+		h.module.Segments = append(h.module.Segments, target.Segment{Address: s.Address, Size: s.MemSize, Start: gcn.CodeBase + s.Address, Executable: s.Executable()})
 	}
 	h.threads = append(h.threads, &target.Thread{ID: "1", Arch: "x86_64"})
 	for i := range w.waves {
 		of := like[i]
 		h.threads = append(h.threads, &target.Thread{
-			Handle: uint64(1 + i), ID: of.ID, Name: of.Name, Arch: "amdgpu", Processor: w.object.processor.name, //nolint:gosec // not negative
-			Lanes: uint32(w.object.processor.lanes), Stop: of.Stop, IsRunning: of.IsRunning, Crashed: of.Crashed, //nolint:gosec // 32 or 64
+			Handle: uint64(1 + i), ID: of.ID, Name: of.Name, Arch: "amdgpu", Processor: w.object.Processor.Name, //nolint:gosec // not negative
+			Lanes: uint32(w.object.Processor.Lanes), Stop: of.Stop, IsRunning: of.IsRunning, Crashed: of.Crashed, //nolint:gosec // 32 or 64
 			Registers: w.registers(&w.waves[i]),
-			Spaces:    []sdk.SpaceBase{{Space: 3, Base: gcnSharedAperture}, {Space: 5, Base: gcnPrivateAperture}},
+			Spaces:    []sdk.SpaceBase{{Space: 3, Base: gcn.SharedAperture}, {Space: 5, Base: gcn.PrivateAperture}},
 		})
 	}
 	return h
@@ -344,18 +345,18 @@ func (w *stoppedWaves) held(t testing.TB, like []*target.Thread) *heldState {
 
 // registers are those of a wave by the numbers of "Register Identifier".
 func (w *stoppedWaves) registers(s *stoppedWave) (r sdk.Registers) {
-	p := w.object.processor
+	p := w.object.Processor
 	word := binary.LittleEndian.AppendUint32
 	exec, vcc, vectorAt, accAt := uint32(17), uint32(768), uint32(2560), uint32(3072)
-	if p.lanes == 32 {
+	if p.Lanes == 32 {
 		exec, vcc, vectorAt, accAt = 1, 512, 1536, 2048
 	}
 	mask := func(at int) []byte {
-		return binary.LittleEndian.AppendUint64(nil, uint64(s.scalar[at])|uint64(s.scalar[at+1])<<32)[:p.lanes/8]
+		return binary.LittleEndian.AppendUint64(nil, uint64(s.scalar[at])|uint64(s.scalar[at+1])<<32)[:p.Lanes/8]
 	}
 	vectors, accs := w.vectors()
-	machine := corefile.MachineNamed(p.name)
-	values := map[uint32][]byte{16: binary.LittleEndian.AppendUint64(nil, s.pc), exec: mask(gcnExec), vcc: mask(gcnVCC), 128: make([]byte, 4)}
+	machine := corefile.MachineNamed(p.Name)
+	values := map[uint32][]byte{16: binary.LittleEndian.AppendUint64(nil, s.pc), exec: mask(gcn.Exec), vcc: mask(gcn.VCC), 128: make([]byte, 4)}
 	for n := range uint32(machine.AliasEnd - machine.Aliases) { //nolint:gosec // positive
 		number := 32 + n
 		if n >= 64 {
@@ -366,7 +367,7 @@ func (w *stoppedWaves) registers(s *stoppedWave) (r sdk.Registers) {
 	wide := func(first uint32, from, count int) {
 		for n := range count {
 			var b []byte
-			for _, v := range s.vector[(from+n)*p.lanes:][:p.lanes] {
+			for _, v := range s.vector[(from+n)*p.Lanes:][:p.Lanes] {
 				b = word(b, v)
 			}
 			values[first+uint32(n)] = b //nolint:gosec // positive
@@ -386,18 +387,18 @@ func (h *heldState) Threads() []*target.Thread { return h.threads }
 func (h *heldState) Close() error              { return nil }
 
 func (h *heldState) Mapped(a uint64) (mapped, executable bool) {
-	p := h.memory[a/gcnPage]
-	return p != nil, p != nil && a >= codeBase
+	p := h.memory[a/gcn.Page]
+	return p != nil, p != nil && a >= gcn.CodeBase
 }
 
 func (h *heldState) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	for i := range buf {
 		a := address + uint64(i)
-		p := h.memory[a/gcnPage]
+		p := h.memory[a/gcn.Page]
 		if p == nil {
 			return i, fmt.Errorf("%#x: %w", a, target.ErrNoMemory)
 		}
-		buf[i] = p[a%gcnPage]
+		buf[i] = p[a%gcn.Page]
 	}
 	return len(buf), nil
 }

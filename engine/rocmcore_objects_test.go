@@ -15,6 +15,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -22,17 +23,17 @@ import (
 func corpusWaves(t testing.TB, path string, most int) *stoppedWaves {
 	t.Helper()
 	path = oracle.Beside(t, "corpus/"+path)[0]
-	o := openGCN(t, gcnProcessorOf(t, filepath.Base(path)), path)
-	return stopGCN(t, o, o.kernels[0], 1, most)
+	o := gcn.Open(t, gcn.ProcessorOf(t, filepath.Base(path)), path)
+	return stopGCN(t, o, o.Kernels[0], 1, most)
 }
 
 // TestCodeObjectsOfCores opens cores that name the code of their waves in all ways that the
 // runtime has: the file, a part of a file, memory; and where it is gone or another
 // one, the code is what was loaded.
 func TestCodeObjectsOfCores(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	w := corpusWaves(t, "amdgpu/O2/amd_k.gfx90a.co", 6)
-	image, err := os.ReadFile(w.object.path)
+	image, err := os.ReadFile(w.object.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestCodeObjectsOfCores(t *testing.T) {
 		isNamed   bool   // functions have names of the symbol table
 		problem   string // of the module
 	}{
-		{"the file", "file://" + w.object.path, true, ""},
+		{"the file", "file://" + w.object.Path, true, ""},
 		{"the file's image in memory", "", true, ""},
 		{"a part of a file", fmt.Sprintf("%s#offset=%d&size=%d", strings.ReplaceAll(fat, " ", "%20"), at, len(image)), true, ""},
 		{"a file that is gone", "file:///gone/k.co", false, rebuilt},
@@ -82,11 +83,11 @@ func TestCodeObjectsOfCores(t *testing.T) {
 				if c.isNamed && len(s.Frames) != len(w.waves[i].stack) {
 					t.Errorf("%s, layout %d: %d frames, expected %d: %v", c.what, layout, len(s.Frames), len(w.waves[i].stack), s.Stopped)
 				}
-				if s.Thread.Wave.Kernel != w.kernel.name {
-					t.Errorf("%s, layout %d: kernel %q, expected %q", c.what, layout, s.Thread.Wave.Kernel, w.kernel.name)
+				if s.Thread.Wave.Kernel != w.kernel.Name {
+					t.Errorf("%s, layout %d: kernel %q, expected %q", c.what, layout, s.Thread.Wave.Kernel, w.kernel.Name)
 				}
 				inner := &s.Frames[0]
-				name := w.object.code.functions[w.object.code.function(inner.PC-codeBase)]
+				name := w.object.Code.Functions[w.object.Code.Function(inner.PC-gcn.CodeBase)]
 				if c.isNamed && (len(inner.Symbols) == 0 || inner.Symbols[len(inner.Symbols)-1].Function != name) {
 					t.Errorf("%s, layout %d: the innermost function is %v, expected %s", c.what, layout, inner.Symbols, name)
 				}
@@ -157,7 +158,7 @@ func waitingHost(t *testing.T) []byte {
 // TestLaunchersOfWavesByEvidence finds the threads that wait for dispatches in a core of a real
 // process: one that waits for it is the launcher; of two, or none, the queue is all that is known.
 func TestLaunchersOfWavesByEvidence(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	host := waitingHost(t)
 	w := corpusWaves(t, "amdgpu/O2/amd_k.gfx1030.co", 5)
 	m := coreMaker{version: 12, host: host}

@@ -21,6 +21,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -51,12 +52,12 @@ func allOfWaves() Options {
 // equal, with lanes, variables and the registers of every frame. Frames are found by the call
 // frame information of the object, by what its code says, and by that without names.
 func TestCoresAndSnapshotsOfTheSameWaves(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	paths := oracle.Beside(t, "corpus/amdgpu/O?/*.co")
 	n := 0
 	for i, path := range paths {
 		name := filepath.Base(path)
-		p := gcnProcessorOf(t, name)
+		p := gcn.ProcessorOf(t, name)
 		for k, stripped := range []bool{false, true} {
 			for j, layout := range rocmLayouts {
 				if !proof.IsAsked() && (i+j+k)%3 != 0 {
@@ -71,7 +72,7 @@ func TestCoresAndSnapshotsOfTheSameWaves(t *testing.T) {
 					}
 					// The call frame information of these objects is not exact everywhere.
 					isExact := !strings.Contains(name, ".cfi.") || stripped
-					compareWaves(t, openGCN(t, p, path), used, layout, version, isExact)
+					compareWaves(t, gcn.Open(t, p, path), used, layout, version, isExact)
 				})
 			}
 		}
@@ -81,40 +82,22 @@ func TestCoresAndSnapshotsOfTheSameWaves(t *testing.T) {
 // TestCoresOfGeneratedProgramsOnMoreProcessors does the same for processors that the
 // corpus has not, with generated programs.
 func TestCoresOfGeneratedProgramsOnMoreProcessors(t *testing.T) {
-	needGCN(t)
-	more := []gcnProcessor{
-		{"gfx900", 9, 64, false, false, false},
-		{"gfx906", 9, 64, false, false, false},
-		{"gfx908", 9, 64, false, false, true},
-		{"gfx950", 9, 64, true, true, true},
-		{"gfx1010", 10, 32, false, false, false},
-		{"gfx1150", 11, 32, true, true, false},
-		{"gfx1201", 12, 32, true, true, false},
-	}
-	for i, p := range append(more, gcnProcessors...) {
+	gcn.Need(t)
+	for i, p := range slices.Concat(gcn.OtherProcessors, gcn.Processors) {
 		for k, layout := range rocmLayouts {
 			if !proof.IsAsked() && (i+k)%6 != 0 {
 				continue
 			}
 			seed := uint64(i + k) //nolint:gosec // small
-			t.Run(fmt.Sprint(p.name, " ", layout), func(t *testing.T) {
-				level := gcnLevels[(i+k)%len(gcnLevels)]
-				device, _ := gcnProgram(t, p, seed, level)
+			t.Run(fmt.Sprint(p.Name, " ", layout), func(t *testing.T) {
+				level := gcn.Levels[(i+k)%len(gcn.Levels)]
+				device, _ := gcn.Program(t, p, seed, level)
 				out := filepath.Join(t.TempDir(), "k.co")
-				gcnCompile(t, p, out, []string{device}, level)
-				compareWaves(t, openGCN(t, p, out), out, layout, uint32(8+(i+k)%5), true) //nolint:gosec // small
+				gcn.Compile(t, p, out, []string{device}, level)
+				compareWaves(t, gcn.Open(t, p, out), out, layout, uint32(8+(i+k)%5), true) //nolint:gosec // small
 			})
 		}
 	}
-}
-
-func gcnProcessorOf(t testing.TB, name string) gcnProcessor {
-	t.Helper()
-	i := slices.IndexFunc(gcnProcessors, func(p gcnProcessor) bool { return strings.Contains(name, "."+p.name+".") })
-	if i < 0 {
-		t.Fatalf("%s is for no processor that is known", name)
-	}
-	return gcnProcessors[i]
 }
 
 // strippedObject is an object without symbols and debug information.
@@ -129,11 +112,11 @@ func strippedObject(t testing.TB, path string) string {
 
 // compareWaves makes a core and a snapshot of each kernel's waves. The code object that
 // they name is the one at path.
-func compareWaves(t *testing.T, o *gcnObject, path string, layout corefile.Layout, version uint32, isExact bool) {
+func compareWaves(t *testing.T, o *gcn.Object, path string, layout corefile.Layout, version uint32, isExact bool) {
 	t.Helper()
-	o.path = path
+	o.Path = path
 	frames, calls, values := 0, 0, 0
-	for _, k := range o.kernels {
+	for _, k := range o.Kernels {
 		w := stopGCN(t, o, k, 1, 12)
 		core, _ := writeROCm(t, withHost(t, (&coreMaker{layout: layout, version: version}).core(w)))
 		e := rocmEngine(t, allOfWaves())
@@ -282,19 +265,19 @@ func sameRegisters(t *testing.T, first, second *Target, of, other *target.Thread
 // registerText is a register of a frame in hexadecimal, lane by lane where not all of it is
 // known.
 func registerText(a Activation, number uint32, size int) string {
-	l, err := a.Location(uint64(number))
+	l, err := a.Location(context.Background(), uint64(number))
 	if err != nil {
 		return err.Error()
 	}
 	b := make([]byte, size)
-	if l.Read(a.Context(), b, uint64(size)*8) == nil { //nolint:gosec // positive
+	if l.Read(context.Background(), a.Context(), b, uint64(size)*8) == nil { //nolint:gosec // positive
 		return hex.EncodeToString(b)
 	}
 	var text strings.Builder
 	for i := 0; i < size; i += 4 {
 		part, err := l.Offset(int64(i) * 8)
 		if err == nil {
-			err = part.Read(a.Context(), b[:4], 32)
+			err = part.Read(context.Background(), a.Context(), b[:4], 32)
 		}
 		if err != nil {
 			text.WriteString("????????")

@@ -204,8 +204,8 @@ func (c *collector) walk(ctx context.Context) error {
 			c.failed++
 		}
 		c.result.Frames += len(s.Frames)
-		c.keepFrames(s)
-		c.keepOwn(th)
+		c.keepFrames(ctx, s)
+		c.keepOwn(ctx, th)
 		if by := s.LaunchedBy(); by != th.LaunchedBy {
 			c.launchers[th.Handle] = by
 		}
@@ -239,8 +239,8 @@ func boolInt(b bool) int {
 // keepFrames reads the bytes of a stack's frames. From one frame's CFA to the
 // next it is the frame's; a stack that goes on elsewhere, after a signal on a
 // stack of its own, is kept around its CFA.
-func (c *collector) keepFrames(s *Stack) {
-	view, ok := c.walked.View(s.Thread)
+func (c *collector) keepFrames(ctx context.Context, s *Stack) {
+	view, ok := c.walked.View(ctx, s.Thread)
 	if !ok {
 		return
 	}
@@ -258,7 +258,7 @@ func (c *collector) keepFrames(s *Stack) {
 			to = from + uint64(left)
 		}
 		left -= int(to - from)
-		c.kept += touch(view, space, from, to)
+		c.kept += touch(ctx, view, space, from, to)
 	}
 	space := locexpr.DefaultSpace
 	last, known := top(view, s)
@@ -334,14 +334,14 @@ func (c *collector) isOfWaves(space locexpr.AddressSpace) bool {
 }
 
 // touch reads memory of a thread as far as it is there, and says how much of it is.
-func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
+func touch(ctx context.Context, view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
 	var buf [keptBeyond]byte
 	for from < to {
 		size := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
-		if view.Read(space, from, buf[:size]) == nil {
+		if view.Read(ctx, space, from, buf[:size]) == nil {
 			n += int(size) //nolint:gosec // at most keptBeyond
 		} else {
-			n += touchWords(view, space, from, from+size)
+			n += touchWords(ctx, view, space, from, from+size)
 		}
 		from += size
 	}
@@ -350,11 +350,11 @@ func touch(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (
 
 // touchWords is touch for bytes of which some are not there: the memory of minidumps
 // begins at the stack pointer. What cannot be read was not there for the walk either.
-func touchWords(view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
+func touchWords(ctx context.Context, view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
 	var buf [8]byte
 	for from < to {
 		size := min(to-from, uint64(len(buf))-from%uint64(len(buf)))
-		if view.Read(space, from, buf[:size]) == nil {
+		if view.Read(ctx, space, from, buf[:size]) == nil {
 			n += int(size) //nolint:gosec // at most 8
 		}
 		from += size
@@ -539,13 +539,13 @@ func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced boo
 }
 
 // keepOwn keeps the memory that is a crashed thread's own.
-func (c *collector) keepOwn(th *target.Thread) {
-	view, ok := c.walked.View(th)
+func (c *collector) keepOwn(ctx context.Context, th *target.Thread) {
+	view, ok := c.walked.View(ctx, th)
 	if !ok || !th.Crashed {
 		return
 	}
 	for _, m := range th.Memory {
-		touch(view, m.Space, m.Start, m.Start+min(m.Size, keptStack))
+		touch(ctx, view, m.Space, m.Start, m.Start+min(m.Size, keptStack))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/examples/gen/genasm"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
 	"github.com/unwindd/unwindd/plugins/visa"
@@ -49,14 +50,14 @@ func withoutScopes(t *testing.T, data []byte) []byte {
 		if number() == 0 {
 			continue
 		}
-		if tag := &table[at]; *tag == 0x1d || *tag == 0x0b { // DW_TAG_inlined_subroutine, DW_TAG_lexical_block
-			*tag = 0x0a // DW_TAG_label
+		if tag := &table[at]; *tag == byte(dw.TagInlinedSubroutine) || *tag == byte(dw.TagLexicalBlock) {
+			*tag = byte(dw.TagLabel)
 			patched++
 		}
 		number()
 		for at++; ; {
 			attribute, form := number(), number()
-			if form == 0x21 { // DW_FORM_implicit_const
+			if form == uint64(dw.FormImplicitConst) {
 				number()
 			}
 			if attribute == 0 && form == 0 {

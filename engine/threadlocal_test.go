@@ -103,12 +103,12 @@ func (g *global) read(core *engine.Target, th *target.Thread, frame int, module 
 	b = make([]byte, g.size)
 	err = core.Evaluate(context.Background(), th, frame, engine.Surroundings{Module: module}, locexpr.DWARF5,
 		func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-			l, err := ev.Location(g.expr, ctx)
+			l, err := ev.Location(context.Background(), g.expr, ctx)
 			if err != nil {
 				return err
 			}
 			_, address, _ = l.MemoryAddress()
-			return l.Read(ctx, b, uint64(g.size)*8)
+			return l.Read(context.Background(), ctx, b, uint64(g.size)*8)
 		})
 	return b, address, err
 }

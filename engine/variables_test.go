@@ -447,7 +447,7 @@ func (a *activation) location(x *die) (class string, l locexpr.Location, err err
 	}
 	variable, err := a.entry.Unit().Entry(uint64(x.Offset))
 	if err == nil {
-		l, err = a.held[a.index].Locate(a.entry, variable)
+		l, err = a.held[a.index].Locate(context.Background(), a.entry, variable)
 	}
 	return class, l, err
 }
@@ -509,7 +509,7 @@ func (a *activation) variable(ctx locexpr.Context, x *die, location string, l lo
 			if theirs = g.Target; theirs == nil {
 				theirs = &gdbValue{}
 			}
-			if l, err = ctx.(locexpr.EntryContext).EntryLocation(entry); err == nil {
+			if l, err = ctx.(locexpr.EntryContext).EntryLocation(context.Background(), entry); err == nil {
 				l, err = l.Offset(displacement * 8)
 			}
 		}
@@ -544,7 +544,7 @@ const (
 func compareValue(ctx locexpr.Context, l locexpr.Location, err error, size int64, g *gdbValue) (outcome, problem string) {
 	buf := make([]byte, size)
 	if err == nil {
-		err = l.Read(ctx, buf, uint64(size)*8)
+		err = l.Read(context.Background(), ctx, buf, uint64(size)*8)
 	}
 	switch {
 	case g.absent() && (err != nil || size == 0):
@@ -571,7 +571,7 @@ func compareLeaf(ctx locexpr.Context, l locexpr.Location, leaf gdbLeaf) (outcome
 	at, err := l.Offset(leaf.Start)
 	buf := make([]byte, (leaf.Bits+7)/8)
 	if err == nil {
-		err = at.Read(ctx, buf, leaf.Bits)
+		err = at.Read(context.Background(), ctx, buf, leaf.Bits)
 	}
 	switch got := hex.EncodeToString(buf); {
 	case err != nil:
@@ -632,5 +632,5 @@ func (a *activation) isVisitAt(x *die, ctx locexpr.Context, l locexpr.Location) 
 		}
 	}
 	var buf [8]byte
-	return l.Read(ctx, buf[:], 64) == nil && binary.LittleEndian.Uint64(buf[:]) == outer
+	return l.Read(context.Background(), ctx, buf[:], 64) == nil && binary.LittleEndian.Uint64(buf[:]) == outer
 }

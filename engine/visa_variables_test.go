@@ -106,7 +106,7 @@ func TestVariablesOfVISAAreWhereTheStreamSays(t *testing.T) {
 		for _, v := range list {
 			for _, expr := range v.Locations {
 				err := target.Evaluate(context.Background(), made.Thread(), 0, Surroundings{}, nil, func(ctx locexpr.Context, ev *locexpr.Evaluator) error {
-					l, err := ev.Location(expr, ctx)
+					l, err := ev.Location(t.Context(), expr, ctx)
 					if err != nil {
 						return err
 					}
@@ -124,7 +124,7 @@ func TestVariablesOfVISAAreWhereTheStreamSays(t *testing.T) {
 							continue
 						}
 						got := make([]byte, len(want))
-						if err := l.Read(ctx, got, 8*uint64(len(got))); err == nil && bytes.Equal(got, want) {
+						if err := l.Read(t.Context(), ctx, got, 8*uint64(len(got))); err == nil && bytes.Equal(got, want) {
 							checked[at.Storage]++
 							return nil
 						}

@@ -354,10 +354,10 @@ const genDescriptor = 32
 func (w *genWalk) registers(i int, f walk.Activation, call *genasm.Call) {
 	m := w.machine
 	check := func(class, name string, number uint64, want []byte) {
-		l, err := f.Location(number)
+		l, err := f.Location(context.Background(), number)
 		if err == nil {
 			got := make([]byte, len(want))
-			if err = l.Read(f.Context(), got, uint64(len(got))*8); err == nil {
+			if err = l.Read(context.Background(), f.Context(), got, uint64(len(got))*8); err == nil {
 				if w.count(class, bytes.Equal(got, want), ""); !bytes.Equal(got, want) {
 					w.mistake("%s of frame %d is\n\t%x, expected\n\t%x", name, i, got, want)
 				}
@@ -435,7 +435,7 @@ func (w *genWalk) checkParts(class, name string, f walk.Activation, l locexpr.Lo
 	for at := 0; at+4 <= len(want); at += 4 {
 		part, err := l.Offset(int64(at) * 8)
 		got := make([]byte, 4)
-		if err != nil || part.Read(f.Context(), got, 32) != nil {
+		if err != nil || part.Read(context.Background(), f.Context(), got, 32) != nil {
 			continue
 		}
 		some = true

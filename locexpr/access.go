@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -22,8 +23,8 @@ func byteCount(n uint64) uint64 { return n/8 + (n%8+7)/8 }
 // The error wraps ErrUndefined where a bit comes from undefined storage,
 // ErrOutOfBounds where one lies past the end of its storage, and
 // ErrImplicitPointer where one comes from an implicit pointer.
-func (l Location) Read(m Machine, dst []byte, bits uint64) error {
-	a := access{m: m, order: m.ByteOrder()}
+func (l Location) Read(ctx context.Context, m Machine, dst []byte, bits uint64) error {
+	a := access{ctx: ctx, m: m, order: m.ByteOrder()}
 	return a.readAll(&l, dst, bits)
 }
 
@@ -46,14 +47,14 @@ func (a *access) readAll(l *Location, dst []byte, bits uint64) error {
 // Write writes the first bits of src to every place of l (A.2.5.3). Nothing is
 // written when any bit of it is in storage that cannot be written, or outside
 // its storage; when the machine fails, some of it may be.
-func (l Location) Write(m Machine, src []byte, bits uint64) error {
+func (l Location) Write(ctx context.Context, m WritableMachine, src []byte, bits uint64) error {
 	if bits == 0 {
 		return nil
 	}
 	if n := byteCount(bits); uint64(len(src)) < n {
 		return fmt.Errorf("buffer of %d bytes for %d bits", len(src), bits)
 	}
-	a := access{m: m, order: m.ByteOrder()}
+	a := access{ctx: ctx, m: m, w: m, order: m.ByteOrder()}
 	if err := a.write(&l, 0, src, 0, bits, false); err != nil {
 		return err
 	}
@@ -88,7 +89,9 @@ func checkMemory(m Machine, space AddressSpace, address, n uint64) error {
 
 // access is one read or write.
 type access struct {
+	ctx   context.Context
 	m     Machine
+	w     WritableMachine // m, of a write
 	order ByteOrder
 	steps int
 }
@@ -101,13 +104,13 @@ func (a *access) step() error {
 }
 
 // read reads n bits, more than 0, from bit skip of l to bit at of dst.
-func (a *access) read(l *Location, skip uint64, dst []byte, at, n uint64) error {
-	err := a.readPlace(&l.place, skip, dst, at, n)
+func (a *access) read(l *Location, skip uint64, dst []byte, first, n uint64) error {
+	err := a.readPlace(&l.place, skip, dst, first, n)
 	if err == nil {
 		return nil
 	}
 	for i := range l.more {
-		if a.readPlace(&l.more[i], skip, dst, at, n) == nil {
+		if a.readPlace(&l.more[i], skip, dst, first, n) == nil {
 			return nil
 		}
 	}
@@ -155,27 +158,27 @@ func (a *access) registerSpan(p *Place, skip, n uint64) (start uint64, err error
 	return start, nil
 }
 
-func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) error {
+func (a *access) readPlace(p *Place, skip uint64, dst []byte, first, n uint64) error {
 	if err := a.step(); err != nil {
 		return err
 	}
 	switch p.Storage {
 	case Memory:
-		return a.readMemory(p, skip, dst, at, n)
+		return a.readMemory(p, skip, dst, first, n)
 	case Register:
-		return a.readRegister(p, skip, dst, at, n)
+		return a.readRegister(p, skip, dst, first, n)
 	case Implicit:
 		start, err := p.span(skip, n)
 		if err != nil {
 			return err
 		}
 		if p.detail != nil {
-			copyBits(dst, at, p.detail.bytes, start, n, a.order)
+			copyBits(dst, first, p.detail.bytes, start, n, a.order)
 			return nil
 		}
 		var word [8]byte
 		binary.LittleEndian.PutUint64(word[:], p.Address)
-		copyBits(dst, at, word[:], start, n, a.order)
+		copyBits(dst, first, word[:], start, n, a.order)
 		return nil
 	case ImplicitPointer:
 		return ErrImplicitPointer
@@ -189,7 +192,7 @@ func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) erro
 			if more, err := w.next(a); !more {
 				return err
 			}
-			if err := a.read(w.part, w.skip, dst, at+w.done, w.n); err != nil {
+			if err := a.read(w.part, w.skip, dst, first+w.done, w.n); err != nil {
 				return err
 			}
 		}
@@ -198,46 +201,46 @@ func (a *access) readPlace(p *Place, skip uint64, dst []byte, at, n uint64) erro
 }
 
 // readMemory is readPlace for a Memory place.
-func (a *access) readMemory(p *Place, skip uint64, dst []byte, at, n uint64) error {
+func (a *access) readMemory(p *Place, skip uint64, dst []byte, first, n uint64) error {
 	address, bit, count, err := a.memorySpan(p, skip, n)
 	if err != nil {
 		return err
 	}
-	if bit == 0 && at%8 == 0 {
-		target := dst[at/8 : at/8+count]
-		if err := a.m.ReadMemory(p.Space, p.Scope, address, target); err != nil {
+	if bit == 0 && first%8 == 0 {
+		target := dst[first/8 : first/8+count]
+		if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, target); err != nil {
 			return err
 		}
 		clearPadding(target, n, a.order)
 		return nil
 	}
 	whole := make([]byte, count)
-	if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+	if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, whole); err != nil {
 		return err
 	}
-	copyBits(dst, at, whole, bit, n, a.order)
+	copyBits(dst, first, whole, bit, n, a.order)
 	return nil
 }
 
 // readRegister is readPlace for a Register place.
-func (a *access) readRegister(p *Place, skip uint64, dst []byte, at, n uint64) error {
+func (a *access) readRegister(p *Place, skip uint64, dst []byte, first, n uint64) error {
 	start, err := a.registerSpan(p, skip, n)
 	if err != nil {
 		return err
 	}
-	if at%8 == 0 {
-		target := dst[at/8 : at/8+byteCount(n)]
-		if err := a.m.ReadRegister(p.Register, p.Scope, target, start, n); err != nil {
+	if first%8 == 0 {
+		target := dst[first/8 : first/8+byteCount(n)]
+		if err := a.m.ReadRegister(a.ctx, p.Register, p.Scope, target, start, n); err != nil {
 			return err
 		}
 		clearPadding(target, n, a.order)
 		return nil
 	}
 	value := make([]byte, byteCount(n))
-	if err := a.m.ReadRegister(p.Register, p.Scope, value, start, n); err != nil {
+	if err := a.m.ReadRegister(a.ctx, p.Register, p.Scope, value, start, n); err != nil {
 		return err
 	}
-	copyBits(dst, at, value, 0, n, a.order)
+	copyBits(dst, first, value, 0, n, a.order)
 	return nil
 }
 
@@ -289,19 +292,19 @@ func (w *partWalk) next(a *access) (bool, error) {
 
 // write writes n bits, more than 0, from bit at of src to bit skip of every
 // place of l. Without commit it only checks that it could.
-func (a *access) write(l *Location, skip uint64, src []byte, at, n uint64, commit bool) error {
-	if err := a.writePlace(&l.place, skip, src, at, n, commit); err != nil {
+func (a *access) write(l *Location, skip uint64, src []byte, first, n uint64, commit bool) error {
+	if err := a.writePlace(&l.place, skip, src, first, n, commit); err != nil {
 		return err
 	}
 	for i := range l.more {
-		if err := a.writePlace(&l.more[i], skip, src, at, n, commit); err != nil {
+		if err := a.writePlace(&l.more[i], skip, src, first, n, commit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, commit bool) error {
+func (a *access) writePlace(p *Place, skip uint64, src []byte, first, n uint64, commit bool) error {
 	if err := a.step(); err != nil {
 		return err
 	}
@@ -311,27 +314,27 @@ func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, com
 		if err != nil || !commit {
 			return err
 		}
-		if bit == 0 && at%8 == 0 && n%8 == 0 {
-			return a.m.WriteMemory(p.Space, p.Scope, address, src[at/8:at/8+count])
+		if bit == 0 && first%8 == 0 && n%8 == 0 {
+			return a.w.WriteMemory(a.ctx, p.Space, p.Scope, address, src[first/8:first/8+count])
 		}
 		// The bits around a bit field keep their values.
 		whole := make([]byte, count)
-		if err := a.m.ReadMemory(p.Space, p.Scope, address, whole); err != nil {
+		if err := a.m.ReadMemory(a.ctx, p.Space, p.Scope, address, whole); err != nil {
 			return err
 		}
-		copyBits(whole, bit, src, at, n, a.order)
-		return a.m.WriteMemory(p.Space, p.Scope, address, whole)
+		copyBits(whole, bit, src, first, n, a.order)
+		return a.w.WriteMemory(a.ctx, p.Space, p.Scope, address, whole)
 	case Register:
 		start, err := a.registerSpan(p, skip, n)
 		if err != nil || !commit {
 			return err
 		}
-		if at%8 == 0 && n%8 == 0 {
-			return a.m.WriteRegister(p.Register, p.Scope, src[at/8:at/8+n/8], start, n)
+		if first%8 == 0 && n%8 == 0 {
+			return a.w.WriteRegister(a.ctx, p.Register, p.Scope, src[first/8:first/8+n/8], start, n)
 		}
 		value := make([]byte, byteCount(n))
-		copyBits(value, 0, src, at, n, a.order)
-		return a.m.WriteRegister(p.Register, p.Scope, value, start, n)
+		copyBits(value, 0, src, first, n, a.order)
+		return a.w.WriteRegister(a.ctx, p.Register, p.Scope, value, start, n)
 	case Implicit, ImplicitPointer:
 		return ErrReadOnly
 	case Composite:
@@ -344,7 +347,7 @@ func (a *access) writePlace(p *Place, skip uint64, src []byte, at, n uint64, com
 			if more, err := w.next(a); !more {
 				return err
 			}
-			if err := a.write(w.part, w.skip, src, at+w.done, w.n, commit); err != nil {
+			if err := a.write(w.part, w.skip, src, first+w.done, w.n, commit); err != nil {
 				return err
 			}
 		}

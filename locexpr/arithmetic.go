@@ -2,19 +2,21 @@
 
 package locexpr
 
+import "context"
+
 // This file has the literal operations (A.2.5.4.3.1) and the arithmetic and
 // logical ones (A.2.5.4.3.2, DWARF 5, 2.5.1.4). Where one works on the generic
 // type here, integers wrap around at its size; typed.go has every type, and
-// quick.go what is executed most.
+// quick.go the operations that are executed most.
 
 // signed returns an integer of the generic type as a signed one.
 func (ev *evaluation) signed(v uint64) int64 { return int64(signExtend(v, ev.bits)) }
 
-func opLit(ev *evaluation) error   { return ev.pushGeneric(ev.in.Op.number) }
-func opConst(ev *evaluation) error { return ev.pushGeneric(ev.in.Operands[0]) }
+func opLit(ev *evaluation) error   { return ev.pushGeneric(ev.inst.Op.number) }
+func opConst(ev *evaluation) error { return ev.pushGeneric(ev.inst.Operands[0]) }
 
 func opConstx(ev *evaluation) error {
-	v, err := ev.ctx.Addrx(ev.in.Operands[0])
+	v, err := addrx(ev.context, ev.inst.Operands[0])
 	if err != nil {
 		return err
 	}
@@ -28,8 +30,27 @@ func (ev *evaluation) pushIndex(index, count uint64, what string) error {
 	return ev.pushGeneric(index)
 }
 
+// A LaneContext has a current lane, for DW_OP_LLVM_push_lane.
+type LaneContext interface {
+	// Lane returns the current lane, and how many lanes the subprogram has by
+	// its DW_AT_LLVM_lanes; 0 where that is not known (A.2.5.4.3.1).
+	Lane() (lane, lanes uint64, err error)
+}
+
+// An IterationContext has a current iteration, for DW_OP_LLVM_push_iteration.
+type IterationContext interface {
+	// Iteration returns the current iteration, and how many execute
+	// concurrently by DW_AT_LLVM_iterations; 0 where that is not known
+	// (A.2.5.4.3.1).
+	Iteration(ctx context.Context) (iteration, iterations uint64, err error)
+}
+
 func opPushLane(ev *evaluation) error {
-	lane, lanes, err := ev.ctx.Lane()
+	c, ok := ev.context.(LaneContext)
+	if !ok {
+		return noContext("lane")
+	}
+	lane, lanes, err := c.Lane()
 	if err != nil {
 		return err
 	}
@@ -37,7 +58,11 @@ func opPushLane(ev *evaluation) error {
 }
 
 func opPushIteration(ev *evaluation) error {
-	iteration, iterations, err := ev.ctx.Iteration()
+	c, ok := ev.context.(IterationContext)
+	if !ok {
+		return noContext("iteration")
+	}
+	iteration, iterations, err := c.Iteration(ev.ctx)
 	if err != nil {
 		return err
 	}
@@ -58,9 +83,9 @@ func opAbs(ev *evaluation) error {
 func opPlusUconst(ev *evaluation) error {
 	s := ev.unary()
 	if s == nil {
-		return ev.plusTyped(ev.in.Operands[0])
+		return ev.plusTyped(ev.inst.Operands[0])
 	}
-	s.value.word = (s.value.word + ev.in.Operands[0]) & ev.mask
+	s.value.word = (s.value.word + ev.inst.Operands[0]) & ev.mask
 	return nil
 }
 

@@ -2,34 +2,30 @@
 
 package locexpr
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // The encodings of base types (DWARF 5, 7.8, Table 7.11).
 const (
-	EncodingAddress        uint8 = 0x01 // DW_ATE_address
-	EncodingBoolean        uint8 = 0x02 // DW_ATE_boolean
-	EncodingComplexFloat   uint8 = 0x03 // DW_ATE_complex_float
-	EncodingFloat          uint8 = 0x04 // DW_ATE_float
-	EncodingSigned         uint8 = 0x05 // DW_ATE_signed
-	EncodingSignedChar     uint8 = 0x06 // DW_ATE_signed_char
-	EncodingUnsigned       uint8 = 0x07 // DW_ATE_unsigned
-	EncodingUnsignedChar   uint8 = 0x08 // DW_ATE_unsigned_char
-	EncodingImaginaryFloat uint8 = 0x09 // DW_ATE_imaginary_float
-	EncodingPackedDecimal  uint8 = 0x0a // DW_ATE_packed_decimal
-	EncodingDecimalFloat   uint8 = 0x0f // DW_ATE_decimal_float
-	EncodingUTF            uint8 = 0x10 // DW_ATE_UTF
-	EncodingUCS            uint8 = 0x11 // DW_ATE_UCS
-	EncodingASCII          uint8 = 0x12 // DW_ATE_ASCII
+	EncodingAddress        uint8 = dw.ATEAddress        // DW_ATE_address
+	EncodingBoolean        uint8 = dw.ATEBoolean        // DW_ATE_boolean
+	EncodingComplexFloat   uint8 = dw.ATEComplexFloat   // DW_ATE_complex_float
+	EncodingFloat          uint8 = dw.ATEFloat          // DW_ATE_float
+	EncodingSigned         uint8 = dw.ATESigned         // DW_ATE_signed
+	EncodingSignedChar     uint8 = dw.ATESignedChar     // DW_ATE_signed_char
+	EncodingUnsigned       uint8 = dw.ATEUnsigned       // DW_ATE_unsigned
+	EncodingUnsignedChar   uint8 = dw.ATEUnsignedChar   // DW_ATE_unsigned_char
+	EncodingImaginaryFloat uint8 = dw.ATEImaginaryFloat // DW_ATE_imaginary_float
+	EncodingPackedDecimal  uint8 = dw.ATEPackedDecimal  // DW_ATE_packed_decimal
+	EncodingDecimalFloat   uint8 = dw.ATEDecimalFloat   // DW_ATE_decimal_float
+	EncodingUTF            uint8 = dw.ATEUTF            // DW_ATE_UTF
+	EncodingUCS            uint8 = dw.ATEUCS            // DW_ATE_UCS
+	EncodingASCII          uint8 = dw.ATEASCII          // DW_ATE_ASCII
 )
-
-// encodingNames has the names of the encodings, without "DW_ATE_".
-var encodingNames = map[uint8]string{
-	EncodingAddress: "address", EncodingBoolean: "boolean", EncodingComplexFloat: "complex_float",
-	EncodingFloat: "float", EncodingSigned: "signed", EncodingSignedChar: "signed_char",
-	EncodingUnsigned: "unsigned", EncodingUnsignedChar: "unsigned_char", EncodingImaginaryFloat: "imaginary_float",
-	EncodingPackedDecimal: "packed_decimal", 0x0b: "numeric_string", 0x0c: "edited", 0x0d: "signed_fixed",
-	0x0e: "unsigned_fixed", EncodingDecimalFloat: "decimal_float", EncodingUTF: "UTF", EncodingUCS: "UCS", EncodingASCII: "ASCII",
-}
 
 // Endianity is the byte order of a base type (DW_AT_endianity; DWARF 5, 7.8,
 // Table 7.12).
@@ -85,8 +81,8 @@ func (t *BaseType) String() string {
 	if t.Name != "" {
 		return t.Name
 	}
-	name, ok := encodingNames[t.Encoding]
-	if !ok {
+	name := strings.TrimPrefix(dw.ATEName(t.Encoding), "DW_ATE_")
+	if name == "" {
 		name = fmt.Sprintf("encoding 0x%x", t.Encoding)
 	}
 	name = fmt.Sprintf("%s %d", name, t.Bits)
@@ -143,10 +139,9 @@ const (
 	FloatDoubleDouble                    // two binary64 that are added, the larger first
 )
 
-// A FloatContext is a Context that knows the formats of floating point numbers. Without
-// it they are as their sizes tell.
+// A FloatContext knows the formats of floating point numbers. Without it they are as
+// their sizes tell.
 type FloatContext interface {
-	Context
 	// FloatFormat returns the format of floating point numbers, or of the two of complex
 	// ones, of a type.
 	FloatFormat(t *BaseType) FloatFormat

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"testing"
 )
 
@@ -14,12 +15,14 @@ type benchContext struct {
 	base      Location
 }
 
-func (c *benchContext) SpaceBits(AddressSpace) (uint32, bool)    { return 64, true }
-func (c *benchContext) RegisterBits(reg uint64) (uint32, bool)   { return 64, reg < 17 }
-func (c *benchContext) RegisterValue(reg uint64) (uint64, error) { return c.registers[reg], nil }
-func (c *benchContext) CFA() (Location, error)                   { return c.cfa, nil }
-func (c *benchContext) FrameBase() (Location, error)             { return c.base, nil }
-func (c *benchContext) ReadMemory(_ AddressSpace, _ Scope, _ uint64, dst []byte) error {
+func (c *benchContext) SpaceBits(AddressSpace) (uint32, bool)  { return 64, true }
+func (c *benchContext) RegisterBits(reg uint64) (uint32, bool) { return 64, reg < 17 }
+func (c *benchContext) RegisterValue(_ context.Context, reg uint64) (uint64, error) {
+	return c.registers[reg], nil
+}
+func (c *benchContext) CFA() (Location, error)                        { return c.cfa, nil }
+func (c *benchContext) FrameBase(_ context.Context) (Location, error) { return c.base, nil }
+func (c *benchContext) ReadMemory(_ context.Context, _ AddressSpace, _ Scope, _ uint64, dst []byte) error {
 	for i := range dst {
 		dst[i] = byte(i)
 	}
@@ -61,9 +64,9 @@ func TestHotExpressionsDoNotAllocate(t *testing.T) {
 			var err error
 			allocs := testing.AllocsPerRun(100, func() {
 				if h.want == ValueKind {
-					_, err = e.Value(h.expr, ctx)
+					_, err = e.Value(t.Context(), h.expr, ctx)
 				} else {
-					_, err = e.Location(h.expr, ctx)
+					_, err = e.Location(t.Context(), h.expr, ctx)
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -72,7 +75,7 @@ func TestHotExpressionsDoNotAllocate(t *testing.T) {
 			if allocs != 0 {
 				t.Errorf("%v allocations", allocs)
 			}
-			allocs = testing.AllocsPerRun(100, func() { _, err = e.Evaluate(h.expr, ctx, h.want, LocationEntry(ctx.cfa)) })
+			allocs = testing.AllocsPerRun(100, func() { _, err = e.Evaluate(t.Context(), h.expr, ctx, h.want, LocationEntry(ctx.cfa)) })
 			if err != nil || allocs != 0 {
 				t.Errorf("Evaluate with an initial stack: %v allocations, error %v", allocs, err)
 			}
@@ -87,14 +90,14 @@ func TestReadingAndOffsetsDoNotAllocate(t *testing.T) {
 	var buffer [8]byte
 	for _, l := range []Location{MemoryLocation(0, 0x10), RegisterLocation(40, noScope), ImplicitUint64(5, 64, LittleEndian)} {
 		allocs := testing.AllocsPerRun(100, func() {
-			if err := l.Read(m, buffer[:], 64); err != nil {
+			if err := l.Read(t.Context(), m, buffer[:], 64); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := l.Offset(8); err != nil {
 				t.Fatal(err)
 			}
 			l := ImplicitUint64(7, 64, BigEndian)
-			if err := l.Read(ctx, buffer[:], 64); err != nil {
+			if err := l.Read(t.Context(), ctx, buffer[:], 64); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -113,9 +116,9 @@ func BenchmarkEvaluate(b *testing.B) {
 			for b.Loop() {
 				var err error
 				if h.want == ValueKind {
-					_, err = e.Value(h.expr, ctx)
+					_, err = e.Value(b.Context(), h.expr, ctx)
 				} else {
-					_, err = e.Location(h.expr, ctx)
+					_, err = e.Location(b.Context(), h.expr, ctx)
 				}
 				if err != nil {
 					b.Fatal(err)
@@ -136,11 +139,11 @@ var (
 type wideContext struct{ benchContext }
 
 func (c *wideContext) RegisterBits(uint64) (uint32, bool) { return 64 * 32, true }
-func (c *wideContext) Register(reg uint64) (Location, error) {
+func (c *wideContext) Register(_ context.Context, reg uint64) (Location, error) {
 	return RegisterLocation(reg, Scope{}), nil
 }
 
-func (c *wideContext) ReadRegister(_ uint64, _ Scope, dst []byte, bitOffset, _ uint64) error {
+func (c *wideContext) ReadRegister(_ context.Context, _ uint64, _ Scope, dst []byte, bitOffset, _ uint64) error {
 	for i := range dst {
 		dst[i] = byte(bitOffset/8) + byte(i)
 	}
@@ -154,7 +157,7 @@ func BenchmarkComposites(b *testing.B) {
 			ctx := &wideContext{}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := e.Location(code, ctx); err != nil {
+				if _, err := e.Location(b.Context(), code, ctx); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -163,7 +166,7 @@ func BenchmarkComposites(b *testing.B) {
 	e := Evaluator{Dialect: Canonical}
 	ctx := &wideContext{}
 	for name, code := range map[string][]byte{"read 64 lanes": selectLanes, "read one piece": onePiece} {
-		l, err := e.Location(code, ctx)
+		l, err := e.Location(b.Context(), code, ctx)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -172,7 +175,7 @@ func BenchmarkComposites(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := l.Read(ctx, buffer, size); err != nil {
+				if err := l.Read(b.Context(), ctx, buffer, size); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,12 +6,12 @@ package locexpr
 // not use (A.6.4.2). The error is an *Error, which wraps ErrNotInCFI. What cannot be
 // decoded is not looked at.
 func CheckCFI(expr []byte, d *Dialect, addressSize int, order ByteOrder) error {
-	for in, err := range Decode(expr, d, addressSize, order) {
+	for instruction, err := range Decode(expr, d, addressSize, order) {
 		if err != nil {
 			return nil // its text says so
 		}
-		if in.Op.isBarredFromCFI {
-			return &Error{Kind: IllFormed, Offset: in.Offset, Op: in.Op.Name, Err: ErrNotInCFI}
+		if instruction.Op.isBarredFromCFI {
+			return &Error{Kind: IllFormed, Offset: instruction.Offset, Op: instruction.Op.Name, Err: ErrNotInCFI}
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // opPiece takes the least significant bytes of a register or value, as of
 // DW_OP_bit_piece with an offset of 0: that is the ABI's to say (DWARF 5, 2.6.1.2),
 // and so in those of big-endian machines.
-func opPiece(ev *evaluation) error { return ev.bytePiece(ev.in.Operands[0]) }
+func opPiece(ev *evaluation) error { return ev.bytePiece(ev.inst.Operands[0]) }
 
 func (ev *evaluation) bytePiece(size uint64) error {
 	if size > 1<<61-1 {
@@ -24,7 +24,7 @@ func (ev *evaluation) bytePiece(size uint64) error {
 }
 
 func opBitPiece(ev *evaluation) error {
-	return ev.addPart(ev.in.Operands[0], bitDisplacement(ev.signed(ev.in.Operands[1]&ev.mask)))
+	return ev.addPart(ev.inst.Operands[0], bitDisplacement(ev.signed(ev.inst.Operands[1]&ev.mask)))
 }
 
 // isIncomplete reports whether the entry is an incomplete composite.
@@ -34,7 +34,7 @@ func (s *Entry) isIncomplete() bool {
 
 // addPart adds a part of n bits to the composite on the stack, or starts one. The
 // bits are those at a distance from the location on top.
-func (ev *evaluation) addPart(n uint64, by displacement) error {
+func (ev *evaluation) addPart(n uint64, distance displacement) error {
 	var part Location // undefined when there is nothing on the stack to describe it
 	if top := ev.top(); top != nil && (!top.takesPieces() || ev.n > 1 && ev.stack[ev.n-2].takesPieces()) {
 		var err error
@@ -42,7 +42,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 			return err
 		}
 		whole := part.place
-		if err := ev.shiftPart(&part, n, by); err != nil {
+		if err := ev.shiftPart(&part, n, distance); err != nil {
 			return err
 		}
 		part.place.narrow, part.place.keeps = 0, 0
@@ -55,7 +55,7 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 	}
 	top := ev.top()
 	if !top.takesPieces() {
-		l := Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: &detail{isIncomplete: true, depth: 1}}}
+		l := Location{place: Place{Storage: Composite, Scope: ev.context.Scope(), detail: &detail{isIncomplete: true, depth: 1}}}
 		if err := ev.pushLocation(&l); err != nil {
 			return err
 		}
@@ -81,9 +81,9 @@ func (ev *evaluation) addPart(n uint64, by displacement) error {
 // 2.6.1.2), which is the last one of the storage on a big-endian machine. There it
 // counts so from the start of the storage only: an offset that other operations
 // have given to a location is in the order of its storage.
-func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
+func (ev *evaluation) shiftPart(l *Location, n uint64, distance displacement) error {
 	if ev.dec.Order == LittleEndian || n == 0 {
-		return l.shift(by, ev.ctx, ev.bits)
+		return l.shift(distance, ev.context, ev.bits)
 	}
 	l.more = slices.Clone(l.more) // other locations may share it
 	for i := range l.NumPlaces() {
@@ -91,8 +91,8 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
 		if i > 0 {
 			p = &l.more[i-1]
 		}
-		if !ev.fromLeastSignificant(p, n, by) {
-			if err := p.move(by, ev.ctx, ev.bits); err != nil {
+		if !ev.fromLeastSignificant(p, n, distance) {
+			if err := p.move(distance, ev.context, ev.bits); err != nil {
 				return err
 			}
 		}
@@ -102,30 +102,37 @@ func (ev *evaluation) shiftPart(l *Location, n uint64, by displacement) error {
 
 // fromLeastSignificant moves p to where the n bits are that begin at a distance from its
 // last bit. It is false where p is not the start of a register or value that has as many.
-func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, by displacement) bool {
+func (ev *evaluation) fromLeastSignificant(p *Place, n uint64, distance displacement) bool {
 	size := uint64(p.keeps)
 	switch p.Storage {
 	case Memory:
 	case Register, Implicit, ImplicitPointer:
 		if p.narrow == NarrowHigh {
 			size = 0
-		} else if all, known := p.storageSize(ev.ctx, ev.bits); known && p.BitOffset == 0 {
+		} else if all, known := p.storageSize(ev.context, ev.bits); known && p.BitOffset == 0 {
 			size = all.bits
 		}
 	default:
 		return false
 	}
-	if n > size || by.bytes < 0 || by.bytes >= 1<<60 {
+	if n > size || distance.bytes < 0 || distance.bytes >= 1<<60 {
 		return false
 	}
-	distance := uint64(by.bytes)*8 + uint64(by.bits)
-	return distance <= size-n && p.move(bitDisplacement(int64(size-n-distance)), ev.ctx, ev.bits) == nil
+	bits := uint64(distance.bytes)*8 + uint64(distance.bits)
+	return bits <= size-n && p.move(bitDisplacement(int64(size-n-bits)), ev.context, ev.bits) == nil
+}
+
+// A SpaceContext knows all address spaces of its architecture, which bound the
+// size of composites (A.2.5.4.4.6).
+type SpaceContext interface {
+	// LargestSpaceBits returns the address size of the largest one.
+	LargestSpaceBits() uint32
 }
 
 // countParts adds count parts of n bits, each in so many places and with
 // composites that nest depth deep, to the counts of d.
 func (ev *evaluation) countParts(d *detail, count, n uint64, places, depth int) error {
-	limit := ev.by.Limits.parts()
+	limit := ev.settings.Limits.parts()
 	switch {
 	case count > uint64((limit-ev.parts)/places):
 		return fmt.Errorf("%w: more than %d parts of composite locations", ErrLimit, limit)
@@ -140,14 +147,14 @@ func (ev *evaluation) countParts(d *detail, count, n uint64, places, depth int) 
 	if high != 0 || carry != 0 {
 		return fmt.Errorf("%w: composite location of 2^64 bits and more", ErrLimit)
 	}
-	if ctx, ok := ev.ctx.(SpaceContext); ok {
-		if space := ctx.LargestSpaceBits(); space < 61 && size > 8<<space {
+	if c, ok := ev.context.(SpaceContext); ok {
+		if space := c.LargestSpaceBits(); space < 61 && size > 8<<space {
 			return illFormedf("composite location of %d bits, the largest address space has %d", size, uint64(8)<<space)
 		}
 	}
 	d.bits = size
-	if d.depth = max(d.depth, depth+1); d.depth > ev.by.Limits.nesting() {
-		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.by.Limits.nesting())
+	if d.depth = max(d.depth, depth+1); d.depth > ev.settings.Limits.nesting() {
+		return fmt.Errorf("%w: composite locations nested deeper than %d", ErrLimit, ev.settings.Limits.nesting())
 	}
 	return nil
 }
@@ -166,7 +173,7 @@ func (ev *evaluation) checkPart(l *Location, n uint64) error {
 		if i > 0 {
 			p = &l.more[i-1]
 		}
-		if left, known := p.left(ev.ctx, ev.bits); known && n > left {
+		if left, known := p.left(ev.context, ev.bits); known && n > left {
 			return illFormed{fmt.Errorf("%w: part of %d bits of %v", ErrOutOfBounds, n, l.brief())}
 		}
 	}
@@ -209,7 +216,7 @@ func (ev *evaluation) remaining(l *Location) (uint64, error) {
 	least := endless
 	for i := range l.NumPlaces() {
 		p := l.Place(i)
-		n, known := p.left(ev.ctx, ev.bits)
+		n, known := p.left(ev.context, ev.bits)
 		if !known {
 			return 0, fmt.Errorf("the size of %v is not known", l.brief())
 		}
@@ -245,7 +252,7 @@ func (ev *evaluation) newComposite(count, n uint64, places, depth int) (*detail,
 }
 
 func (ev *evaluation) pushComposite(d *detail) error {
-	return ev.pushLocation(&Location{place: Place{Storage: Composite, Scope: ev.ctx.Scope(), detail: d}})
+	return ev.pushLocation(&Location{place: Place{Storage: Composite, Scope: ev.context.Scope(), detail: d}})
 }
 
 func opExtend(ev *evaluation) error {
@@ -253,21 +260,21 @@ func opExtend(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	d, err := ev.newComposite(ev.in.Operands[1], ev.in.Operands[0], l.NumPlaces(), l.depth())
+	d, err := ev.newComposite(ev.inst.Operands[1], ev.inst.Operands[0], l.NumPlaces(), l.depth())
 	if err != nil {
 		return err
 	}
-	if err := ev.checkPart(&l, ev.in.Operands[0]); err != nil {
+	if err := ev.checkPart(&l, ev.inst.Operands[0]); err != nil {
 		return err
 	}
 	for i := range d.parts {
-		d.parts[i] = Part{Bits: ev.in.Operands[0], Location: l}
+		d.parts[i] = Part{Bits: ev.inst.Operands[0], Location: l}
 	}
 	return ev.pushComposite(d)
 }
 
 func opSelectBitPiece(ev *evaluation) error {
-	size, count := ev.in.Operands[0], ev.in.Operands[1]
+	size, count := ev.inst.Operands[0], ev.inst.Operands[1]
 	mask, err := ev.popIntegral()
 	if err != nil {
 		return err
@@ -294,7 +301,7 @@ func opSelectBitPiece(ev *evaluation) error {
 		part := &d.parts[i]
 		part.Bits, part.Location = size, from[which]
 		offset := uint64(i) * size
-		if err := part.Location.shift(displacement{bytes: int64(offset / 8), bits: uint8(offset % 8)}, ev.ctx, ev.bits); err != nil {
+		if err := part.Location.shift(displacement{bytes: int64(offset / 8), bits: uint8(offset % 8)}, ev.context, ev.bits); err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
 		}
 		if err := ev.checkPart(&part.Location, size); err != nil {
@@ -344,15 +351,15 @@ func (ev *evaluation) overlay(unit uint64) error {
 	// overlay" has them in the order of its storage.
 	d := &detail{depth: 1}
 	for _, part := range []struct {
-		l        *Location
-		bits, by uint64
+		l           *Location
+		bits, shift uint64
 	}{{&base, offset, 0}, {&over, size, 0}, {&base, all - size - offset, offset + size}} {
 		if part.bits == 0 {
 			continue
 		}
 		l := *part.l
-		if part.by != 0 {
-			if err := l.shift(displacement{bytes: int64(part.by / 8), bits: uint8(part.by % 8)}, ev.ctx, ev.bits); err != nil {
+		if part.shift != 0 {
+			if err := l.shift(displacement{bytes: int64(part.shift / 8), bits: uint8(part.shift % 8)}, ev.context, ev.bits); err != nil {
 				return err
 			}
 		}

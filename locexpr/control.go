@@ -23,7 +23,7 @@ func opBra(ev *evaluation) error {
 // may lead anywhere: it is the updated position that must be at an operation
 // (A.2.5.4.2).
 func (ev *evaluation) branch() error {
-	to, err := ev.dec.target(&ev.in)
+	target, err := ev.dec.target(&ev.inst)
 	if err != nil {
 		return illFormed{err}
 	}
@@ -32,10 +32,10 @@ func (ev *evaluation) branch() error {
 			return err
 		}
 	}
-	if to != len(ev.dec.Expr) && ev.starts[to/64]&(1<<(to%64)) == 0 {
-		return illFormedf("branch to offset %d, where no operation starts", to)
+	if target != len(ev.dec.Expr) && ev.starts[target/64]&(1<<(target%64)) == 0 {
+		return illFormedf("branch to offset %d, where no operation starts", target)
 	}
-	ev.dec.pos = to
+	ev.dec.pos = target
 	return nil
 }
 
@@ -50,10 +50,10 @@ func (ev *evaluation) findStarts() error {
 	clear(ev.starts)
 	dec := ev.dec
 	dec.pos = 0
-	var in Instruction
+	var instruction Instruction
 	count := 0
-	for dec.More() && dec.next(&in) == nil {
-		ev.starts[in.Offset/64] |= 1 << (in.Offset % 64)
+	for dec.More() && dec.next(&instruction) == nil {
+		ev.starts[instruction.Offset/64] |= 1 << (instruction.Offset % 64)
 		count++
 	}
 	ev.hasStarts = true

@@ -29,17 +29,17 @@ func TestCopiesOfEvaluatorsAreTheirOwn(t *testing.T) {
 	for name, other := range map[string]func(*Evaluator) *Evaluator{"copy": copied, "derived": derive, "copy of derived": func(e *Evaluator) *Evaluator { return copied(derive(e)) }} {
 		t.Run(name, func(t *testing.T) {
 			e := &Evaluator{Dialect: Canonical, CFI: true}
-			if l, err := e.Location(addr10, NoContext{}); err != nil || l.place.Address != 0x10 {
+			if l, err := e.Location(t.Context(), addr10, NoContext{}); err != nil || l.place.Address != 0x10 {
 				t.Fatalf("first: %v %v", l, err)
 			}
 			o := other(e)
 			o.CFI, o.LoadBias = false, 0x1000
 			check := func(o *Evaluator, want uint64, wantLane error) {
 				t.Helper()
-				if l, err := o.Location(addr10, NoContext{}); err != nil || l.place.Address != want {
+				if l, err := o.Location(t.Context(), addr10, NoContext{}); err != nil || l.place.Address != want {
 					t.Errorf("%v %v, expected memory %#x", l, err, want)
 				}
-				if _, err := o.Value(pushLane, NoContext{}); !errors.Is(err, wantLane) {
+				if _, err := o.Value(t.Context(), pushLane, NoContext{}); !errors.Is(err, wantLane) {
 					t.Errorf("%v, expected %v", err, wantLane)
 				}
 			}
@@ -48,14 +48,14 @@ func TestCopiesOfEvaluatorsAreTheirOwn(t *testing.T) {
 			// One within the other, both ways.
 			free := e.Derive()
 			free.CFI = false
-			if _, err := free.Location(cfaExpr, &askingContext{cfa: func() (Location, error) {
+			if _, err := free.Location(t.Context(), cfaExpr, &askingContext{cfa: func() (Location, error) {
 				check(o, 0x1010, ErrNoContext)
 				check(other(o), 0x1010, ErrNoContext)
 				return Location{}, nil
 			}}); err != nil {
 				t.Error(err)
 			}
-			if _, err := o.Location(cfaExpr, &askingContext{cfa: func() (Location, error) {
+			if _, err := o.Location(t.Context(), cfaExpr, &askingContext{cfa: func() (Location, error) {
 				check(e, 0x10, ErrNotInCFI)
 				check(free, 0x10, ErrNoContext)
 				return Location{}, nil
@@ -81,9 +81,9 @@ func TestDerivedEvaluatorsShareTheLimits(t *testing.T) {
 		if deepest = max(deepest, depth); depth > 100 {
 			t.Fatal("no limit")
 		}
-		return e.Derive().Location(cfaExpr, &ctx)
+		return e.Derive().Location(t.Context(), cfaExpr, &ctx)
 	}
-	if _, err := e.Location(cfaExpr, &ctx); !errors.Is(err, ErrLimit) {
+	if _, err := e.Location(t.Context(), cfaExpr, &ctx); !errors.Is(err, ErrLimit) {
 		t.Errorf("%v, expected %v", err, ErrLimit)
 	}
 	if deepest != 8 {

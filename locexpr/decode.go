@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// OperandKind says how an operand is encoded, and what it means.
+// OperandKind is the encoding and the meaning of an operand.
 type OperandKind uint8
 
 // The kinds of operands (DWARF 5, 2.5 and 7.7).
@@ -79,9 +79,9 @@ func Decode(expr []byte, d *Dialect, addressSize int, order ByteOrder) iter.Seq2
 	return func(yield func(Instruction, error) bool) {
 		dec := Decoder{Expr: expr, Dialect: d, AddressSize: addressSize, Order: order}
 		for dec.More() {
-			var in Instruction
-			err := dec.Next(&in)
-			if !yield(in, err) || err != nil {
+			var instruction Instruction
+			err := dec.Next(&instruction)
+			if !yield(instruction, err) || err != nil {
 				return
 			}
 		}
@@ -93,20 +93,20 @@ func (d *Decoder) More() bool { return d.pos < len(d.Expr) }
 
 // Next reads the next operation. After an error, which is an *Error, it reads
 // the same bytes again. At the end of the expression it is an error.
-func (d *Decoder) Next(in *Instruction) error {
+func (d *Decoder) Next(instruction *Instruction) error {
 	if d.Dialect == nil {
 		d.Dialect = DWARF5
 	}
 	pos := d.pos
-	err := d.next(in)
-	if err == nil && in.Op.Operands[0] == Branch {
-		_, err = d.target(in)
+	err := d.next(instruction)
+	if err == nil && instruction.Op.Operands[0] == Branch {
+		_, err = d.target(instruction)
 	}
 	if err != nil {
 		d.pos = pos
 		e := &Error{Kind: IllFormed, Offset: d.pos, Err: err}
-		if in.Op != nil {
-			e.Op = in.Op.Name
+		if instruction.Op != nil {
+			e.Op = instruction.Op.Name
 		}
 		return e
 	}
@@ -115,19 +115,19 @@ func (d *Decoder) Next(in *Instruction) error {
 
 // next is Next without the wrapping of errors, and without a look at where
 // branches lead to. in.Op is nil when the opcode was not found.
-func (d *Decoder) next(in *Instruction) error {
+func (d *Decoder) next(instruction *Instruction) error {
 	pos := d.pos
-	in.Offset = pos
+	instruction.Offset = pos
 	if pos >= len(d.Expr) {
-		in.Op = nil
+		instruction.Op = nil
 		return fmt.Errorf("operation expected at the end of the expression")
 	}
 	opcode := d.Expr[pos]
 	tables := d.Dialect.tables()
 	op := &tables.operations[opcode]
-	in.Op = op
+	instruction.Op = op
 	if op.Name == "" {
-		in.Op = nil
+		instruction.Op = nil
 		return fmt.Errorf("opcode 0x%02x is no operation of dialect %s", opcode, d.Dialect.Name)
 	}
 	pos++
@@ -137,7 +137,7 @@ func (d *Decoder) next(in *Instruction) error {
 			return err
 		}
 		op = tables.user[number]
-		in.Op = op
+		instruction.Op = op
 		if op == nil {
 			return fmt.Errorf("opcode 0x%02x 0x%x is no operation of dialect %s", opcode, number, d.Dialect.Name)
 		}
@@ -148,25 +148,25 @@ func (d *Decoder) next(in *Instruction) error {
 		if kind == NoOperand {
 			break
 		}
-		value, next, err := d.operand(in, kind, pos)
+		value, next, err := d.operand(instruction, kind, pos)
 		if err != nil {
 			return fmt.Errorf("operand %d: %w", i+1, err)
 		}
-		in.Operands[i] = value
+		instruction.Operands[i] = value
 		pos = next
 	}
-	in.Size = pos - d.pos
+	instruction.Size = pos - d.pos
 	d.pos = pos
 	return nil
 }
 
 // target returns where a branch that was just read leads to.
-func (d *Decoder) target(in *Instruction) (int, error) {
-	to := d.pos + int(int64(in.Operands[0])) // a distance of 16 bits
-	if to < 0 || to > len(d.Expr) {
-		return 0, fmt.Errorf("branch to offset %d of an expression of %d bytes", to, len(d.Expr))
+func (d *Decoder) target(instruction *Instruction) (int, error) {
+	target := d.pos + int(int64(instruction.Operands[0])) // a distance of 16 bits
+	if target < 0 || target > len(d.Expr) {
+		return 0, fmt.Errorf("branch to offset %d of an expression of %d bytes", target, len(d.Expr))
 	}
-	return to, nil
+	return target, nil
 }
 
 // fixedSize has the sizes of operands of fixed size.
@@ -176,14 +176,14 @@ var fixedSize = [...]uint8{
 	Branch: 2, UnitEntry2: 2, UnitEntry4: 4, userNumber: 0,
 }
 
-func (d *Decoder) operand(in *Instruction, kind OperandKind, pos int) (value uint64, next int, err error) {
+func (d *Decoder) operand(instruction *Instruction, kind OperandKind, pos int) (value uint64, next int, err error) {
 	switch kind {
 	case SLEB:
 		return d.sleb(pos)
 	case ULEB, RegisterNum, TypeOffset:
 		return d.uleb(pos)
 	case EncodedPointer:
-		return d.encodedPointer(byte(in.Operands[0]), pos)
+		return d.encodedPointer(byte(instruction.Operands[0]), pos)
 	case Block, Block1, Expression:
 		var n uint64
 		next := pos + 1
@@ -201,7 +201,7 @@ func (d *Decoder) operand(in *Instruction, kind OperandKind, pos int) (value uin
 			return 0, 0, fmt.Errorf("block of %d bytes, %d are left", n, left)
 		}
 		end := next + int(n)
-		in.Block = d.Expr[next:end:end]
+		instruction.Block = d.Expr[next:end:end]
 		return n, end, nil
 	}
 	size := int(fixedSize[kind])

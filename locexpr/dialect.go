@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // An Operation is one operation of DWARF expressions: what it is called, what
@@ -46,7 +48,7 @@ func (o *Operation) findShape() shape {
 	return anyShape
 }
 
-// A Dialect says which opcode stands for which operation. Opcodes of vendors
+// A Dialect maps opcodes to operations. Opcodes of vendors
 // collide, so the dialect in force belongs to a code object.
 type Dialect struct {
 	Name  string
@@ -100,23 +102,14 @@ var userOperation = Operation{Name: "DW_OP_LLVM_user", Operands: [2]OperandKind{
 // isPrefix reports whether o is userOperation.
 func (o *Operation) isPrefix() bool { return o.Operands[0] == userNumber }
 
-// The opcodes that DWARF leaves to vendors (DWARF 5, 7.7.1).
-const (
-	opLoUser   = 0xe0
-	opLLVMUser = 0xe9
-)
-
 // byName has every operation that the evaluator knows.
 var byName = sync.OnceValue(func() map[string]*Operation {
 	m := map[string]*Operation{}
 	add := func(op Operation) { m[op.Name] = &op }
-	for _, table := range [][]row{standardRows(), gnuRows} {
+	for _, table := range [][]row{standardRows(), gnuRows, vendorRows} {
 		for i := range table {
 			add(table[i].op)
 		}
-	}
-	for i := range vendorRows {
-		add(vendorRows[i].op)
 	}
 	return m
 })
@@ -130,24 +123,25 @@ var DWARF5 = &Dialect{Name: "dwarf5", make: func(t *tables) {
 // Canonical is the dialect in which expressions cross the wire between the
 // engine and plugins. It has every operation: those of DWARF5, and those of the
 // other dialects as DW_OP_LLVM_user (A.7.7.1) with numbers that never change.
-var Canonical = vendorDialect("canonical", func(v *vendorRow) (byte, uint64) { return opLLVMUser, v.canonical })
+var Canonical = vendorDialect("canonical", func(v *dw.VendorOp) (byte, uint64) { return dw.OpLLVMUser, v.Canonical })
 
 // LLVMUser is the dialect of compilers that write the heterogeneous extension
 // by its published encoding, DW_OP_LLVM_user (A.7.7.1). The operations whose
 // numbers are not published are not in it.
-var LLVMUser = vendorDialect("llvm-user", func(v *vendorRow) (byte, uint64) {
-	if v.llvmUser == 0 {
+var LLVMUser = vendorDialect("llvm-user", func(v *dw.VendorOp) (byte, uint64) {
+	number := v.Published()
+	if number == 0 {
 		return 0, 0
 	}
-	return opLLVMUser, v.llvmUser
+	return dw.OpLLVMUser, number
 })
 
 // LLVMLegacy is the dialect of compilers that write the heterogeneous extension
 // in opcodes of one byte, as they did before there was DW_OP_LLVM_user.
-var LLVMLegacy = vendorDialect("llvm-legacy", func(v *vendorRow) (byte, uint64) { return v.llvmLegacy, 0 })
+var LLVMLegacy = vendorDialect("llvm-legacy", func(v *dw.VendorOp) (byte, uint64) { return v.Legacy, 0 })
 
 // Intel is the dialect of Intel's graphics compiler.
-var Intel = vendorDialect("intel", func(v *vendorRow) (byte, uint64) { return v.intel, 0 })
+var Intel = vendorDialect("intel", func(v *dw.VendorOp) (byte, uint64) { return v.Intel, 0 })
 
 // Dialects are the dialects that are built in.
 var Dialects = []*Dialect{DWARF5, Canonical, LLVMUser, LLVMLegacy, Intel}
@@ -165,7 +159,7 @@ func DialectByName(name string) (d *Dialect, ok bool) {
 
 // vendorDialect is DWARF5 with those operations of vendors that encoding gives an
 // opcode.
-func vendorDialect(name string, encoding func(*vendorRow) (opcode byte, user uint64)) *Dialect {
+func vendorDialect(name string, encoding func(*dw.VendorOp) (opcode byte, user uint64)) *Dialect {
 	return &Dialect{Name: name, make: func(t *tables) {
 		t.copy(DWARF5.tables())
 		t.add(vendorEncodings(encoding))
@@ -207,7 +201,7 @@ func (t *tables) set(opcode byte, user uint64, op *Operation) {
 func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 	c := &tables{}
 	c.copy(d.tables())
-	if slices.ContainsFunc(encodings, func(e Encoding) bool { return e.Opcode == opLLVMUser && e.User == 0 }) {
+	if slices.ContainsFunc(encodings, func(e Encoding) bool { return e.Opcode == dw.OpLLVMUser && e.User == 0 }) {
 		clear(c.user) // without the prefix nothing reaches them
 	}
 	type key struct {
@@ -220,9 +214,9 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 		switch {
 		case op == nil:
 			return nil, fmt.Errorf("dialect %s: opcode 0x%02x: no operation is called %q", name, e.Opcode, e.Name)
-		case e.Opcode < opLoUser:
+		case e.Opcode < dw.OpLoUser:
 			return nil, fmt.Errorf("dialect %s: %s: opcode 0x%02x, 0xe0 to 0xff expected", name, e.Name, e.Opcode)
-		case e.User != 0 && e.Opcode != opLLVMUser:
+		case e.User != 0 && e.Opcode != dw.OpLLVMUser:
 			return nil, fmt.Errorf("dialect %s: %s: number 0x%x after opcode 0x%02x, 0xe9 expected", name, e.Name, e.User, e.Opcode)
 		}
 		k := key{e.Opcode, e.User}
@@ -232,8 +226,8 @@ func (d *Dialect) Extend(name string, encodings []Encoding) (*Dialect, error) {
 		seen[k] = e.Name
 		c.set(e.Opcode, e.User, op)
 	}
-	if other, ok := seen[key{opLLVMUser, 0}]; ok && len(c.user) > 0 {
-		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, opLLVMUser, other)
+	if other, ok := seen[key{dw.OpLLVMUser, 0}]; ok && len(c.user) > 0 {
+		return nil, fmt.Errorf("dialect %s: opcode 0x%02x is both %s and a prefix", name, dw.OpLLVMUser, other)
 	}
 	extended := &Dialect{Name: name}
 	extended.ready.Store(c)
@@ -282,6 +276,6 @@ func (t *tables) indexNames() {
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(t.user)) {
-		add(t.user[number], Encoding{Opcode: opLLVMUser, User: number})
+		add(t.user[number], Encoding{Opcode: dw.OpLLVMUser, User: number})
 	}
 }

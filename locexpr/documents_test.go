@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // documents has every row: an expression of each operation, error and worked
@@ -40,11 +42,11 @@ func TestEveryOpcodeHasARow(t *testing.T) {
 			continue
 		}
 		code, d, size := c.code(t)
-		for in, err := range Decode(code, d, size, c.order) {
+		for instruction, err := range Decode(code, d, size, c.order) {
 			if err != nil {
 				break
 			}
-			used[family(in.Op.Name)] = true
+			used[family(instruction.Op.Name)] = true
 		}
 	}
 	for _, d := range Dialects {
@@ -57,7 +59,7 @@ func TestEveryOpcodeHasARow(t *testing.T) {
 			check(opcode, 0, &d.tables().operations[opcode])
 		}
 		for number, op := range d.tables().user {
-			check(opLLVMUser, number, op)
+			check(dw.OpLLVMUser, number, op)
 		}
 	}
 }
@@ -233,57 +235,57 @@ var heterogeneousCases = []aCase{
 
 var vendorCases = []aCase{
 	// GNU.
-	expr("GNU", "reg3; GNU_uninit").in(DWARF5).is("register 3"),
-	expr("GNU", "reg3; GNU_uninit; nop").in(DWARF5).illFormed(1, "not the last operation"),
-	expr("GNU", "GNU_const_type 0x11 ffffffff").in(DWARF5).is("0xffffffff (int)"),
-	expr("GNU", "GNU_regval_type 3 0x11").in(DWARF5).with(registers(0, 0, 0, 0x1_0000_0005)).is("0x5 (int)"),
-	expr("GNU", "lit16; GNU_deref_type 1 0x13").in(DWARF5).with(bytesAt(0, 16, 0xfe)).is("0xfe (signed char)"),
-	expr("GNU", "lit5; GNU_convert 0x11").in(DWARF5).is("0x5 (int)"),
-	expr("GNU", "lit5; GNU_reinterpret 0x16").in(DWARF5).is("0x5 (long)"),
-	expr("GNU", "GNU_parameter_ref 0x44; lit1; plus").in(DWARF5).with(func(m *testMachine) { m.parameters = map[uint64]Value{0x44: GenericValue(8)} }).is("0x9"),
-	expr("GNU", "GNU_parameter_ref 0x44").in(DWARF5).evaluation(0, "calling frame").because(ErrNoContext),
-	expr("GNU", "GNU_variable_value 0x44").in(DWARF5).with(func(m *testMachine) { m.variables = map[uint64]Value{0x44: TypedValue(baseTypes[0x11], 8)} }).is("0x8 (int)"),
-	expr("GNU", "GNU_variable_value 0x44").in(DWARF5).evaluation(0, "compilation unit").because(ErrNoContext),
-	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x00 0x1234").in(DWARF5).is("memory 0x1234"),
-	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x0b -16").in(DWARF5).is("memory 0xfffffffffffffff0"),
-	expr("GNU; LSB 10.5.1", "lit1; GNU_encoded_addr 0x1b -16").in(DWARF5).is("memory 0xffff3"),
-	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x80 16").in(DWARF5).with(bytesAt(0, 16, 1, 2, 0, 0, 0, 0, 0, 0)).is("0x201"),
-	expr("GNU; LSB 10.5.1", "0xf1ff00").in(DWARF5).illFormed(0, "pointer encoding 0xff is not known"),
-	expr("GNU; LSB 10.5.1", "0xf10500").in(DWARF5).illFormed(0, "pointer encoding 0x05 is not known"),
-	expr("GNU; LSB 10.5.1", "0xf103ff").in(DWARF5).illFormed(0, "4 bytes expected, 1 are left"),
+	expr("GNU", "reg3; GNU_uninit").inDialect(DWARF5).is("register 3"),
+	expr("GNU", "reg3; GNU_uninit; nop").inDialect(DWARF5).illFormed(1, "not the last operation"),
+	expr("GNU", "GNU_const_type 0x11 ffffffff").inDialect(DWARF5).is("0xffffffff (int)"),
+	expr("GNU", "GNU_regval_type 3 0x11").inDialect(DWARF5).with(registers(0, 0, 0, 0x1_0000_0005)).is("0x5 (int)"),
+	expr("GNU", "lit16; GNU_deref_type 1 0x13").inDialect(DWARF5).with(bytesAt(0, 16, 0xfe)).is("0xfe (signed char)"),
+	expr("GNU", "lit5; GNU_convert 0x11").inDialect(DWARF5).is("0x5 (int)"),
+	expr("GNU", "lit5; GNU_reinterpret 0x16").inDialect(DWARF5).is("0x5 (long)"),
+	expr("GNU", "GNU_parameter_ref 0x44; lit1; plus").inDialect(DWARF5).with(func(m *testMachine) { m.parameters = map[uint64]Value{0x44: GenericValue(8)} }).is("0x9"),
+	expr("GNU", "GNU_parameter_ref 0x44").inDialect(DWARF5).evaluation(0, "calling frame").because(ErrNoContext),
+	expr("GNU", "GNU_variable_value 0x44").inDialect(DWARF5).with(func(m *testMachine) { m.variables = map[uint64]Value{0x44: TypedValue(baseTypes[0x11], 8)} }).is("0x8 (int)"),
+	expr("GNU", "GNU_variable_value 0x44").inDialect(DWARF5).evaluation(0, "compilation unit").because(ErrNoContext),
+	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x00 0x1234").inDialect(DWARF5).is("memory 0x1234"),
+	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x0b -16").inDialect(DWARF5).is("memory 0xfffffffffffffff0"),
+	expr("GNU; LSB 10.5.1", "lit1; GNU_encoded_addr 0x1b -16").inDialect(DWARF5).is("memory 0xffff3"),
+	expr("GNU; LSB 10.5.1", "GNU_encoded_addr 0x80 16").inDialect(DWARF5).with(bytesAt(0, 16, 1, 2, 0, 0, 0, 0, 0, 0)).is("0x201"),
+	expr("GNU; LSB 10.5.1", "0xf1ff00").inDialect(DWARF5).illFormed(0, "pointer encoding 0xff is not known"),
+	expr("GNU; LSB 10.5.1", "0xf10500").inDialect(DWARF5).illFormed(0, "pointer encoding 0x05 is not known"),
+	expr("GNU; LSB 10.5.1", "0xf103ff").inDialect(DWARF5).illFormed(0, "4 bytes expected, 1 are left"),
 
 	// Intel.
-	expr("Intel", "const2u 40; INTEL_regs").in(Intel).is("register 40"),
-	expr("Intel", "const1s -1; INTEL_regs").in(Intel).evaluation(2, "no register"),
-	expr("Intel", "const_type 0x11 ffffffff; INTEL_regs").in(Intel).illFormed(7, "a number from 0"),
-	expr("Intel", "regx 40; const1u 160; const1u 32; INTEL_push_bit_piece_stack").in(Intel).is("0x97969594").
+	expr("Intel", "const2u 40; INTEL_regs").inDialect(Intel).is("register 40"),
+	expr("Intel", "const1s -1; INTEL_regs").inDialect(Intel).evaluation(2, "no register"),
+	expr("Intel", "const_type 0x11 ffffffff; INTEL_regs").inDialect(Intel).illFormed(7, "a number from 0"),
+	expr("Intel", "regx 40; const1u 160; const1u 32; INTEL_push_bit_piece_stack").inDialect(Intel).is("0x97969594").
 		shows("register 40", "register 40, 0xa0", "register 40, 0xa0, 0x20", "0x97969594"),
-	expr("Intel", "regx 40; const1u 4; const1u 8; INTEL_push_bit_piece_stack").in(Intel).is("0x18"),
-	expr("Intel", "regx 40; lit0; const1u 128; INTEL_push_bit_piece_stack").in(Intel).is("0x8f8e8d8c8b8a89888786858483828180 (unsigned 128)"),
-	expr("Intel", "regx 40; const1u 160; const1u 97; INTEL_push_bit_piece_stack").in(Intel).evaluation(6, "97 bits from bit 160").because(ErrOutOfBounds),
-	expr("Intel", "regx 40; lit0; const4u 0x10001; INTEL_push_bit_piece_stack").in(Intel).evaluation(8, "").because(ErrLimit),
-	expr("Intel", "regx 40; lit0; lit0; INTEL_push_bit_piece_stack").in(Intel).is("0x0"),
-	expr("Intel", "INTEL_push_simd_lane").in(Intel).is("0x2"),
-	expr("Intel", "INTEL_push_simd_lane").in(Intel).inCFI().illFormed(0, "").because(ErrNotInCFI),
-	expr("Intel", "reg3; lit4; INTEL_piece_stack; reg4; lit2; INTEL_piece_stack").in(Intel).is("composite {32: register 3; 16: register 4}"),
-	expr("Intel", "regx 40; INTEL_push_simd_lane; lit5; shl; const1u 32; INTEL_bit_piece_stack").in(Intel).is("composite {32: register 40 +64 bits}"),
-	expr("Intel", "const1u 40; const1u 128; INTEL_regval_bits 64").in(Intel).is("0x9796959493929190"),
-	expr("Intel", "const1u 40; const1u 128; INTEL_regval_bits 32; lit1; plus").in(Intel).is("0x93929191"),
-	expr("Intel", "const1u 40; const1u 200; INTEL_regval_bits 64").in(Intel).evaluation(4, "").because(ErrOutOfBounds),
+	expr("Intel", "regx 40; const1u 4; const1u 8; INTEL_push_bit_piece_stack").inDialect(Intel).is("0x18"),
+	expr("Intel", "regx 40; lit0; const1u 128; INTEL_push_bit_piece_stack").inDialect(Intel).is("0x8f8e8d8c8b8a89888786858483828180 (unsigned 128)"),
+	expr("Intel", "regx 40; const1u 160; const1u 97; INTEL_push_bit_piece_stack").inDialect(Intel).evaluation(6, "97 bits from bit 160").because(ErrOutOfBounds),
+	expr("Intel", "regx 40; lit0; const4u 0x10001; INTEL_push_bit_piece_stack").inDialect(Intel).evaluation(8, "").because(ErrLimit),
+	expr("Intel", "regx 40; lit0; lit0; INTEL_push_bit_piece_stack").inDialect(Intel).is("0x0"),
+	expr("Intel", "INTEL_push_simd_lane").inDialect(Intel).is("0x2"),
+	expr("Intel", "INTEL_push_simd_lane").inDialect(Intel).inCFI().illFormed(0, "").because(ErrNotInCFI),
+	expr("Intel", "reg3; lit4; INTEL_piece_stack; reg4; lit2; INTEL_piece_stack").inDialect(Intel).is("composite {32: register 3; 16: register 4}"),
+	expr("Intel", "regx 40; INTEL_push_simd_lane; lit5; shl; const1u 32; INTEL_bit_piece_stack").inDialect(Intel).is("composite {32: register 40 +64 bits}"),
+	expr("Intel", "const1u 40; const1u 128; INTEL_regval_bits 64").inDialect(Intel).is("0x9796959493929190"),
+	expr("Intel", "const1u 40; const1u 128; INTEL_regval_bits 32; lit1; plus").inDialect(Intel).is("0x93929191"),
+	expr("Intel", "const1u 40; const1u 200; INTEL_regval_bits 64").inDialect(Intel).evaluation(4, "").because(ErrOutOfBounds),
 	expr("Intel: on the wire", "const1u 40; const1u 128; INTEL_regval_bits 32").is("0x93929190"),
 
 	// The encoding before DW_OP_LLVM_user.
-	expr("AMDGPU, one-byte opcodes", "lit16; lit3; 0xe1; 0xe408").in(LLVMLegacy).is("memory 3:0x18"),
-	expr("AMDGPU, one-byte opcodes", "regx 40; 0xe2; 0xe3").in(LLVMLegacy).with(lanes).is("register 40 +16 bits"),
-	expr("AMDGPU, one-byte opcodes", "reg3; lit4; 0xe5").in(LLVMLegacy).is("register 3 +4 bits"),
-	expr("AMDGPU, one-byte opcodes", "0xe611").in(LLVMLegacy).with(func(m *testMachine) { m.saved = map[uint64]Location{17: RegisterLocation(17, m.scope)} }).is("register 17"),
-	expr("AMDGPU, one-byte opcodes", "0xe7").in(LLVMLegacy).is("undefined"),
-	expr("AMDGPU, one-byte opcodes", "lit5; 0xe82110").in(LLVMLegacy).with(func(m *testMachine) { m.setRegister(33, 0x40) }).is("memory 5:0x50"),
-	expr("AMDGPU, one-byte opcodes", "lit3; 0xe94000000002").in(LLVMLegacy).is("implicit-pointer 0x40+2"),
-	expr("AMDGPU, one-byte opcodes", "reg3; piece 4; 0xea; 0xeb1002").in(LLVMLegacy).is("composite {16: composite {32: register 3}; 16: composite {32: register 3}}"),
-	expr("AMDGPU, one-byte opcodes", "regx 40; regx 41; lit2; 0xec2002").in(LLVMLegacy).is("composite {32: register 40; 32: register 41 +32 bits}"),
-	expr("AMDGPU, user opcodes", "0x30e901e903").in(LLVMUser).is("0x2"),
-	expr("AMDGPU, user opcodes", "0xe940").in(LLVMUser).illFormed(0, "opcode 0xe9 0x40 is no operation of dialect llvm-user"),
+	expr("AMDGPU, one-byte opcodes", "lit16; lit3; 0xe1; 0xe408").inDialect(LLVMLegacy).is("memory 3:0x18"),
+	expr("AMDGPU, one-byte opcodes", "regx 40; 0xe2; 0xe3").inDialect(LLVMLegacy).with(lanes).is("register 40 +16 bits"),
+	expr("AMDGPU, one-byte opcodes", "reg3; lit4; 0xe5").inDialect(LLVMLegacy).is("register 3 +4 bits"),
+	expr("AMDGPU, one-byte opcodes", "0xe611").inDialect(LLVMLegacy).with(func(m *testMachine) { m.saved = map[uint64]Location{17: RegisterLocation(17, m.scope)} }).is("register 17"),
+	expr("AMDGPU, one-byte opcodes", "0xe7").inDialect(LLVMLegacy).is("undefined"),
+	expr("AMDGPU, one-byte opcodes", "lit5; 0xe82110").inDialect(LLVMLegacy).with(func(m *testMachine) { m.setRegister(33, 0x40) }).is("memory 5:0x50"),
+	expr("AMDGPU, one-byte opcodes", "lit3; 0xe94000000002").inDialect(LLVMLegacy).is("implicit-pointer 0x40+2"),
+	expr("AMDGPU, one-byte opcodes", "reg3; piece 4; 0xea; 0xeb1002").inDialect(LLVMLegacy).is("composite {16: composite {32: register 3}; 16: composite {32: register 3}}"),
+	expr("AMDGPU, one-byte opcodes", "regx 40; regx 41; lit2; 0xec2002").inDialect(LLVMLegacy).is("composite {32: register 40; 32: register 41 +32 bits}"),
+	expr("AMDGPU, user opcodes", "0x30e901e903").inDialect(LLVMUser).is("0x2"),
+	expr("AMDGPU, user opcodes", "0xe940").inDialect(LLVMUser).illFormed(0, "opcode 0xe9 0x40 is no operation of dialect llvm-user"),
 }
 
 var examples = []aCase{
@@ -353,7 +355,7 @@ var examples = []aCase{
 			"composite {96: memory 0x1000; 32: register 2; 18446744073709551472: memory 0x1010}"),
 	expr("A.2.20 overlay of a promoted array slice", "breg0 0; reg2; breg1 0; lit4; mul; lit4; LLVM_overlay; LLVM_offset_uconst 10; deref").
 		with(all(registers(0x1000, 3, 0xabcd), bytesAt(0, 0x100a, 1, 2), bytesAt(0, 0x1010, 3, 4))).is("0x4030000abcd0201"),
-	expr("A.2.20 overlay of a promoted array slice, 32-bit addresses", "breg0 0; reg2; breg1 0; lit4; mul; lit4; LLVM_overlay").of(32).with(registers(0x1000, 0, 1)).
+	expr("A.2.20 overlay of a promoted array slice, 32-bit addresses", "breg0 0; reg2; breg1 0; lit4; mul; lit4; LLVM_overlay").withBits(32).with(registers(0x1000, 0, 1)).
 		is("composite {32: register 2; 34359705568: memory 0x1004}"),
 	expr("A.D.1.3", "LLVM_offset_uconst 4").on(LocationEntry(RegisterLocation(3, noScope))).is("register 3 +32 bits"),
 	expr("A.D.1.3", "entry_value { reg5 }; LLVM_offset_uconst 16").with(func(m *testMachine) {
@@ -366,7 +368,7 @@ var examples = []aCase{
 		with(all(descriptor, bytesAt(3, 0x40, 9, 0, 0, 0, 0, 0, 0, 0))).is("0x9").
 		shows("0x1, 0x18", "0x18", "0x18, 0x10", "0x28", "0x28, memory 3:0x10", "memory 3:0x10, 0x28", "memory 3:0x38", "memory 3:0x38, 0x8", "memory 3:0x40", "0x9"),
 	expr("A.D.2.6 Ada record", "lit8; LLVM_offset").as(LocationKind).on(LocationEntry(*memoryAt(5, 0x20))).is("memory 5:0x28"),
-	expr("AMDGPU, a masked vector spill", "regx 40; swap; LLVM_offset_uconst 16; LLVM_call_frame_entry_reg 33; deref_size 4; LLVM_select_bit_piece 32 4").in(LLVMUser).inCFI().
+	expr("AMDGPU, a masked vector spill", "regx 40; swap; LLVM_offset_uconst 16; LLVM_call_frame_entry_reg 33; deref_size 4; LLVM_select_bit_piece 32 4").inDialect(LLVMUser).inCFI().
 		on(LocationEntry(MemoryLocation(5, 0x40))).with(func(m *testMachine) {
 		m.saved = map[uint64]Location{33: RegisterLocation(33, m.scope)}
 		m.setRegister(33, 0b1010)

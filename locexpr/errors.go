@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// ErrorKind says whose fault a failed evaluation is (A.2.5).
+// ErrorKind is the kind of reason why an evaluation failed (A.2.5).
 type ErrorKind uint8
 
 // The kinds of errors.
@@ -60,7 +60,7 @@ var (
 	ErrNotInCFI = errors.New("operation is not allowed in call frame information")
 )
 
-// An Error says why an expression could not be decoded or evaluated.
+// An Error is the reason why an expression could not be decoded or evaluated.
 type Error struct {
 	Kind   ErrorKind
 	Offset int    // of the operation, in bytes from the start of the expression

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/internal/leb128"
@@ -99,9 +100,9 @@ var errSteps = fmt.Errorf("%w: too many operations", ErrLimit)
 // Evaluate evaluates expr on a stack of the initial entries, the last one on
 // top, and returns the top entry as the kind of result that is wanted
 // (A.2.5.4). An error is an *Error.
-func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Entry) (Entry, error) {
+func (e *Evaluator) Evaluate(ctx context.Context, expr []byte, c Context, want Kind, initial ...Entry) (Entry, error) {
 	defer e.leave()
-	ev, err := e.run(expr, ctx, initial)
+	ev, err := e.run(ctx, expr, c, initial)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -123,9 +124,9 @@ func (e *Evaluator) Evaluate(expr []byte, ctx Context, want Kind, initial ...Ent
 
 // Value evaluates expr as a value. An error is an *Error, as it is of Evaluate; an
 // implicit pointer is one, which Evaluate returns.
-func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, error) {
+func (e *Evaluator) Value(ctx context.Context, expr []byte, c Context, initial ...Entry) (Value, error) {
 	defer e.leave()
-	ev, err := e.run(expr, ctx, initial)
+	ev, err := e.run(ctx, expr, c, initial)
 	if err != nil {
 		return Value{}, err
 	}
@@ -138,9 +139,9 @@ func (e *Evaluator) Value(expr []byte, ctx Context, initial ...Entry) (Value, er
 
 // Location evaluates expr as a location description (A.2.5.4). An error is an *Error,
 // as it is of Evaluate.
-func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Location, err error) {
+func (e *Evaluator) Location(ctx context.Context, expr []byte, c Context, initial ...Entry) (l Location, err error) {
 	defer e.leave()
-	ev, err := e.run(expr, ctx, initial)
+	ev, err := e.run(ctx, expr, c, initial)
 	if err == nil {
 		err = ev.resultLocation(&l)
 	}
@@ -151,9 +152,9 @@ func (e *Evaluator) Location(expr []byte, ctx Context, initial ...Entry) (l Loca
 // calling frame (A.2.5.4.3.4): a value is itself, and a register that the last
 // operation names is read. Of a register that is wider than the generic type it
 // gives an unsigned integer of that size. An error is an *Error, as it is of Evaluate.
-func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
+func (e *Evaluator) EntryValue(ctx context.Context, expr []byte, caller Context) (Value, error) {
 	defer e.leave()
-	ev, err := e.run(expr, caller, nil)
+	ev, err := e.run(ctx, expr, caller, nil)
 	if err != nil {
 		return Value{}, err
 	}
@@ -161,12 +162,12 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 	if top == nil || !top.IsLocation() {
 		return ev.resultValue()
 	}
-	if op := ev.in.Op; top.kind != locationEntry || op == nil || !op.isRegister() {
+	if op := ev.inst.Op; top.kind != locationEntry || op == nil || !op.isRegister() {
 		return Value{}, ev.atEnd(illFormedf("the result is a location, and the last operation is no DW_OP_reg*"))
 	}
-	reg := ev.in.Op.number
-	if ev.in.Op.Operands[0] == RegisterNum {
-		reg = ev.in.Operands[0]
+	reg := ev.inst.Op.number
+	if ev.inst.Op.Operands[0] == RegisterNum {
+		reg = ev.inst.Operands[0]
 	}
 	size, ok := caller.RegisterBits(reg)
 	if !ok {
@@ -181,7 +182,16 @@ func (e *Evaluator) EntryValue(expr []byte, caller Context) (Value, error) {
 
 // run executes expr. It is to be followed by leave, once its result has been
 // taken, even when it fails or the context panics.
-func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation, error) {
+func (e *Evaluator) run(ctx context.Context, expr []byte, c Context, initial []Entry) (*evaluation, error) {
+	ev, err := e.begin(ctx, expr, c, initial)
+	if err != nil {
+		return ev, err
+	}
+	return ev, ev.execute()
+}
+
+// begin makes an evaluation ready for its first operation, as run does.
+func (e *Evaluator) begin(ctx context.Context, expr []byte, c Context, initial []Entry) (*evaluation, error) {
 	if e.self != e {
 		e.own()
 	}
@@ -197,11 +207,46 @@ func (e *Evaluator) run(expr []byte, ctx Context, initial []Entry) (*evaluation,
 		r.evaluations = append(r.evaluations, &evaluation{e: r, stack: make([]Entry, 16)})
 	}
 	ev := r.evaluations[r.nesting-1]
-	ev.by = e
-	if err := ev.start(expr, ctx, initial); err != nil {
-		return ev, &Error{Kind: kindOf(err), Err: err}
+	ev.settings, ev.ctx, ev.context = e, ctx, c
+	ev.bits = e.AddressBits
+	if ev.bits == 0 {
+		ev.bits = 64
 	}
-	return ev, ev.execute()
+	ev.mask = lowMask(ev.bits)
+	ev.parts, ev.calls, ev.n, ev.bias = 0, 0, 0, e.LoadBias
+	ev.isUninit, ev.isCFI, ev.isObjectless, ev.hasStarts = false, e.CFI, false, false
+	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
+	ev.inst.Op = nil
+	ev.dec.Expr, ev.dec.Dialect, ev.dec.Order, ev.dec.pos = expr, e.Dialect, e.Order, 0
+	if e.Dialect == nil {
+		ev.dec.Dialect = DWARF5
+	}
+	ev.dec.AddressSize, ev.dec.OffsetSize = int(ev.bits+7)/8, e.OffsetSize
+	if ev.bits < 8 || ev.bits > 64 {
+		return ev, &Error{Kind: Evaluation, Err: fmt.Errorf("generic type of %d bits, 8 to 64 expected", ev.bits)}
+	}
+	if len(initial) > 0 {
+		if err := ev.pushAll(initial); err != nil {
+			return ev, &Error{Kind: kindOf(err), Err: err}
+		}
+	}
+	return ev, nil
+}
+
+// pushAll pushes entries of the caller.
+func (ev *evaluation) pushAll(initial []Entry) error {
+	for i := range initial {
+		s, err := ev.push()
+		if err != nil {
+			return err
+		}
+		*s = initial[i]
+		if s.kind == genericEntry {
+			s.value.word &= ev.mask
+			s.value.bits = ev.bits
+		}
+	}
+	return nil
 }
 
 func (e *Evaluator) leave() {
@@ -209,7 +254,7 @@ func (e *Evaluator) leave() {
 	r.nesting--
 	if r.nesting < len(r.evaluations) {
 		ev := r.evaluations[r.nesting]
-		ev.ctx, ev.dec.Expr, ev.in.Block = nil, nil, nil
+		ev.ctx, ev.context, ev.dec.Expr, ev.inst.Block = nil, nil, nil, nil
 	}
 }
 
@@ -229,61 +274,25 @@ func orDefault(limit, otherwise int) int {
 
 // evaluation is the state of one evaluation of an expression.
 type evaluation struct {
-	e         *Evaluator // has what is left of the limits
-	by        *Evaluator // whose settings are in force: e, or one that derives from it
-	ctx       Context
-	dec       Decoder
-	in        Instruction // the operation being executed
-	stack     []Entry     // entries n and up are free
-	n         int
-	bits      uint32 // of the generic type
-	mask      uint64 // its values
-	parts     int    // made so far
-	calls     int    // DW_OP_call* under way
-	isUninit  bool
-	isCFI     bool
-	bias      uint64
-	scratch   [8]byte
-	starts    []uint64 // one bit for each offset at which an operation starts, where known
-	hasStarts bool     // starts belongs to this expression
-}
-
-func (ev *evaluation) start(expr []byte, ctx Context, initial []Entry) error {
-	e := ev.by
-	ev.ctx = ctx
-	ev.bits = e.AddressBits
-	if ev.bits == 0 {
-		ev.bits = 64
-	}
-	ev.mask = lowMask(ev.bits)
-	ev.parts, ev.calls, ev.isUninit = 0, 0, false
-	ev.isCFI = e.CFI
-	ev.bias = e.LoadBias
-	ev.hasStarts = false
-	ev.n = 0
-	ev.stack = ev.stack[:min(cap(ev.stack), e.Limits.depth())]
-	ev.in.Op = nil
-	dialect := e.Dialect
-	if dialect == nil {
-		dialect = DWARF5
-	}
-	ev.dec.Expr, ev.dec.Dialect, ev.dec.Order, ev.dec.pos = expr, dialect, e.Order, 0
-	ev.dec.AddressSize, ev.dec.OffsetSize = int(ev.bits+7)/8, e.OffsetSize
-	if ev.bits < 8 || ev.bits > 64 {
-		return fmt.Errorf("generic type of %d bits, 8 to 64 expected", ev.bits)
-	}
-	for i := range initial {
-		s, err := ev.push()
-		if err != nil {
-			return err
-		}
-		*s = initial[i]
-		if s.kind == genericEntry {
-			s.value.word &= ev.mask
-			s.value.bits = ev.bits
-		}
-	}
-	return nil
+	e            *Evaluator // has what is left of the limits
+	settings     *Evaluator // whose settings are in force: e, or one that derives from it
+	ctx          context.Context
+	context      Context
+	dec          Decoder
+	inst         Instruction // the operation being executed
+	stack        []Entry     // entries n and up are free
+	n            int
+	bits         uint32 // of the generic type
+	mask         uint64 // its values
+	parts        int    // made so far
+	calls        int    // DW_OP_call* under way
+	isUninit     bool
+	isCFI        bool
+	isObjectless bool // no object is specified, whatever the context has
+	bias         uint64
+	scratch      [8]byte
+	starts       []uint64 // one bit for each offset at which an operation starts, where known
+	hasStarts    bool     // starts belongs to this expression
 }
 
 // execute executes the operations, from the first to the end.
@@ -301,7 +310,7 @@ func (ev *evaluation) execute() error {
 // operations executes the operations of an expression, or of one that it calls.
 func (ev *evaluation) operations() error {
 	expr, operations := ev.dec.Expr, &ev.dec.Dialect.tables().operations
-	traced := ev.by.Trace != nil
+	traced := ev.settings.Trace != nil
 	// The position is kept in a variable, so that the next operation is looked
 	// up while this one is still executing.
 	for pos := 0; pos < len(expr); {
@@ -309,7 +318,7 @@ func (ev *evaluation) operations() error {
 		if op.quick != notQuick && !traced {
 			var err error
 			if pos, err = ev.quickly(pos); err != nil {
-				ev.in.Op, ev.in.Offset = &operations[expr[pos]], pos
+				ev.inst.Op, ev.inst.Offset = &operations[expr[pos]], pos
 				return ev.fail(kindOf(err), err)
 			}
 			if pos >= len(expr) {
@@ -322,22 +331,22 @@ func (ev *evaluation) operations() error {
 		// LEB128.
 		switch {
 		case op.shape == opcodeOnly:
-			ev.in.Op, ev.in.Offset = op, pos
+			ev.inst.Op, ev.inst.Offset = op, pos
 			pos++
 		case op.shape == slebOnly && pos+1 < len(expr) && expr[pos+1] < leb128.More:
-			ev.in.Op, ev.in.Offset = op, pos
-			ev.in.Operands[0] = uint64(leb128.Byte(expr[pos+1]))
+			ev.inst.Op, ev.inst.Offset = op, pos
+			ev.inst.Operands[0] = uint64(leb128.Byte(expr[pos+1]))
 			pos += 2
 		case op.shape == ulebOnly && pos+1 < len(expr) && expr[pos+1] < leb128.More:
-			ev.in.Op, ev.in.Offset = op, pos
-			ev.in.Operands[0] = uint64(expr[pos+1])
+			ev.inst.Op, ev.inst.Offset = op, pos
+			ev.inst.Operands[0] = uint64(expr[pos+1])
 			pos += 2
 		default:
 			ev.dec.pos = pos
-			if err := ev.dec.next(&ev.in); err != nil {
+			if err := ev.dec.next(&ev.inst); err != nil {
 				return ev.fail(IllFormed, err)
 			}
-			op, pos = ev.in.Op, ev.dec.pos
+			op, pos = ev.inst.Op, ev.dec.pos
 		}
 		if ev.e.steps--; ev.e.steps < 0 {
 			return ev.fail(Evaluation, errSteps)
@@ -360,9 +369,9 @@ func (ev *evaluation) operations() error {
 
 // fail makes the error of the current operation.
 func (ev *evaluation) fail(kind ErrorKind, err error) error {
-	e := &Error{Kind: kind, Offset: ev.in.Offset, Err: err}
-	if ev.in.Op != nil {
-		e.Op = ev.in.Op.Name
+	e := &Error{Kind: kind, Offset: ev.inst.Offset, Err: err}
+	if ev.inst.Op != nil {
+		e.Op = ev.inst.Op.Name
 	}
 	return e
 }
@@ -401,7 +410,7 @@ func (ev *evaluation) resultLocation(l *Location) (err error) {
 	if top.kind <= addressEntry {
 		l.place.Storage = Memory
 		l.place.Address = top.value.word
-		l.place.Scope = ev.ctx.Scope()
+		l.place.Scope = ev.context.Scope()
 		return nil
 	}
 	if top.kind == locationEntry {

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -17,14 +18,16 @@ type nestingContext struct {
 	base []byte
 }
 
-func (c nestingContext) FrameBase() (Location, error) { return c.e.Location(c.base, c) }
+func (c nestingContext) FrameBase(_ context.Context) (Location, error) {
+	return c.e.Location(context.Background(), c.base, c)
+}
 
 func TestAContextMayUseTheEvaluatorThatAsksIt(t *testing.T) {
 	m := newTestMachine(LittleEndian, 64)
 	m.setRegister(6, 0x7000)
 	var e Evaluator
 	c := nestingContext{testMachine: m, e: &e, base: assemble(t, DWARF5, 8, LittleEndian, "lit9; breg6 16")}
-	l, err := e.Location(assemble(t, DWARF5, 8, LittleEndian, "lit3; fbreg 4; plus"), c)
+	l, err := e.Location(t.Context(), assemble(t, DWARF5, 8, LittleEndian, "lit3; fbreg 4; plus"), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,7 @@ func TestAContextMayUseTheEvaluatorThatAsksIt(t *testing.T) {
 	}
 	c.base = assemble(t, DWARF5, 8, LittleEndian, "fbreg 0")
 	for range 3 {
-		if _, err := e.Location(c.base, c); !errors.Is(err, ErrLimit) {
+		if _, err := e.Location(t.Context(), c.base, c); !errors.Is(err, ErrLimit) {
 			t.Errorf("got error %v for a frame base in terms of itself", err)
 		}
 	}
@@ -55,10 +58,10 @@ func TestAPanicOfTheContextLeavesTheEvaluatorUsable(t *testing.T) {
 					t.Fatal("the panic is gone")
 				}
 			}()
-			_, _ = e.Location([]byte{0x9c}, panickingContext{})
+			_, _ = e.Location(t.Context(), []byte{0x9c}, panickingContext{})
 		}()
 	}
-	if v, err := e.Value([]byte{0x35}, NoContext{}); err != nil || v.Uint64() != 5 {
+	if v, err := e.Value(t.Context(), []byte{0x35}, NoContext{}); err != nil || v.Uint64() != 5 {
 		t.Errorf("got %v, error %v", v, err)
 	}
 }
@@ -87,7 +90,7 @@ func TestEntryValueReadsTheRegisterOfTheLastOperation(t *testing.T) {
 		{"regx 99", 0, Evaluation, "no register 99"},
 	} {
 		var e Evaluator
-		v, err := e.EntryValue(assemble(t, DWARF5, 8, LittleEndian, c.text), m)
+		v, err := e.EntryValue(t.Context(), assemble(t, DWARF5, 8, LittleEndian, c.text), m)
 		if c.fail == "" {
 			if err != nil || v.Uint64() != c.want || v.Bits() != 64 {
 				t.Errorf("%s: got %v, error %v, want 0x%x", c.text, v, err, c.want)
@@ -108,7 +111,7 @@ func TestLoadBiasMovesAddressesOnly(t *testing.T) {
 	for text, want := range map[string]string{
 		"addr 0x10": "memory 0x1010", "addrx 0": "memory 0x1040", "constx 0": "0x40", "lit4": "0x4",
 	} {
-		got, err := e.Evaluate(assemble(t, DWARF5, 8, LittleEndian, text), m, AnyKind)
+		got, err := e.Evaluate(t.Context(), assemble(t, DWARF5, 8, LittleEndian, text), m, AnyKind)
 		if err != nil || got.String() != want {
 			t.Errorf("%s: got %v, error %v, want %s", text, got, err, want)
 		}
@@ -119,17 +122,17 @@ func TestLocationsAreBoundToTheContextThatMadeThem(t *testing.T) {
 	m := newTestMachine(LittleEndian, 64)
 	m.setMemory(5, 0x10, 0xaa) // of lane 2
 	e := Evaluator{Dialect: Canonical}
-	l, err := e.Location(assemble(t, Canonical, 8, LittleEndian, "lit16; lit5; LLVM_form_aspace_address"), m)
+	l, err := e.Location(t.Context(), assemble(t, Canonical, 8, LittleEndian, "lit16; lit5; LLVM_form_aspace_address"), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.scope.Lane = 1
 	m.setMemory(5, 0x10, 0xbb)
-	v, err := e.Value(assemble(t, Canonical, 8, LittleEndian, "deref_size 1"), m, LocationEntry(l))
+	v, err := e.Value(t.Context(), assemble(t, Canonical, 8, LittleEndian, "deref_size 1"), m, LocationEntry(l))
 	if err != nil || v.Uint64() != 0xaa {
 		t.Errorf("got %v, error %v: not lane 2's", v, err)
 	}
-	if l, err = e.Location([]byte{0x31}, m); err != nil || l.Place(0).Scope != m.scope {
+	if l, err = e.Location(t.Context(), []byte{0x31}, m); err != nil || l.Place(0).Scope != m.scope {
 		t.Errorf("got scope %+v, error %v", l.Place(0).Scope, err)
 	}
 }
@@ -137,10 +140,10 @@ func TestLocationsAreBoundToTheContextThatMadeThem(t *testing.T) {
 func TestImplicitPointerIsNoNumber(t *testing.T) {
 	var e Evaluator
 	code := assemble(t, DWARF5, 8, LittleEndian, "implicit_pointer 0x40 2; deref")
-	if v, err := e.Value(code, NoContext{}); !errors.Is(err, ErrImplicitPointer) {
+	if v, err := e.Value(t.Context(), code, NoContext{}); !errors.Is(err, ErrImplicitPointer) {
 		t.Errorf("got %v, error %v", v, err)
 	}
-	entry, err := e.Evaluate(code, NoContext{}, ValueKind)
+	entry, err := e.Evaluate(t.Context(), code, NoContext{}, ValueKind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,15 +155,15 @@ func TestImplicitPointerIsNoNumber(t *testing.T) {
 		t.Errorf("got 0x%x%+d", dieOffset, displacement)
 	}
 	code = assemble(t, DWARF5, 8, LittleEndian, "implicit_pointer 0x40 2; piece 3; implicit_pointer 0x40 2; bit_piece 40 24")
-	whole, err := e.Evaluate(code, NoContext{}, AnyKind)
+	whole, err := e.Evaluate(t.Context(), code, NoContext{}, AnyKind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry, err = e.Evaluate([]byte{0x06}, NoContext{}, AnyKind, whole); err != nil || entry.String() != "implicit-pointer 0x40+2" {
+	if entry, err = e.Evaluate(t.Context(), []byte{0x06}, NoContext{}, AnyKind, whole); err != nil || entry.String() != "implicit-pointer 0x40+2" {
 		t.Errorf("in order: got %v, error %v", entry, err)
 	}
 	swapped := CompositeLocation([]Part{whole.Location().Place(0).Parts()[1], whole.Location().Place(0).Parts()[0]})
-	if entry, err = e.Evaluate([]byte{0x06}, NoContext{}, AnyKind, LocationEntry(swapped)); !errors.Is(err, ErrImplicitPointer) {
+	if entry, err = e.Evaluate(t.Context(), []byte{0x06}, NoContext{}, AnyKind, LocationEntry(swapped)); !errors.Is(err, ErrImplicitPointer) {
 		t.Errorf("out of order: got %v, error %v", entry, err)
 	}
 }
@@ -173,7 +176,7 @@ func TestBranchTargetsAreFoundAnewForEveryExpression(t *testing.T) {
 		"lit1; skip 3; const2u 2; lit3; plus; nop":  4,
 		"lit1; lit2; skip 1; plus; lit4; nop; plus": 6,
 	} {
-		v, err := e.Value(assemble(t, DWARF5, 8, LittleEndian, text), NoContext{})
+		v, err := e.Value(t.Context(), assemble(t, DWARF5, 8, LittleEndian, text), NoContext{})
 		if err != nil || v.Uint64() != want {
 			t.Errorf("%s: got %v, error %v, want %d", text, v, err, want)
 		}
@@ -183,7 +186,7 @@ func TestBranchTargetsAreFoundAnewForEveryExpression(t *testing.T) {
 func TestAddressBitsOutOfRangeAreAnError(t *testing.T) {
 	for _, bits := range []uint32{1, 7, 65, 1 << 31} {
 		e := Evaluator{AddressBits: bits}
-		if v, err := e.Value([]byte{0x31}, NoContext{}); err == nil {
+		if v, err := e.Value(t.Context(), []byte{0x31}, NoContext{}); err == nil {
 			t.Errorf("%d bits: got %v", bits, v)
 		}
 	}
@@ -191,12 +194,12 @@ func TestAddressBitsOutOfRangeAreAnError(t *testing.T) {
 
 func TestOffsetSizeIsThatOfTheFormat(t *testing.T) {
 	e := Evaluator{OffsetSize: 8}
-	l, err := e.Location([]byte{0xa0, 1, 2, 0, 0, 3, 0, 0, 0, 5}, NoContext{})
+	l, err := e.Location(t.Context(), []byte{0xa0, 1, 2, 0, 0, 3, 0, 0, 0, 5}, NoContext{})
 	if err != nil || l.String() != "implicit-pointer 0x300000201+5" {
 		t.Errorf("got %v, error %v", l, err)
 	}
 	e.OffsetSize = 3
-	if l, err = e.Location([]byte{0xa0, 1, 2, 0, 0, 3, 0, 0, 0, 5}, NoContext{}); err == nil {
+	if l, err = e.Location(t.Context(), []byte{0xa0, 1, 2, 0, 0, 3, 0, 0, 0, 5}, NoContext{}); err == nil {
 		t.Errorf("got %v", l)
 	}
 }
@@ -277,7 +280,7 @@ func TestLoopsInEvaluationsWithinEachOtherShareTheirSteps(t *testing.T) {
 	calls := 0
 	m.entry = func(expr []byte) (Value, error) {
 		calls++
-		return e.EntryValue(expr, m)
+		return e.EntryValue(t.Context(), expr, m)
 	}
 	code := []byte{0x30} // lit0
 	for range 20 {
@@ -285,7 +288,7 @@ func TestLoopsInEvaluationsWithinEachOtherShareTheirSteps(t *testing.T) {
 		code = append([]byte{0xa3, byte(len(code))}, code...)
 		code = append(code, 0x13, 0x2f, byte(-len(code)-4), 0xff)
 	}
-	if v, err := e.Value(code, m); !errors.Is(err, ErrLimit) {
+	if v, err := e.Value(t.Context(), code, m); !errors.Is(err, ErrLimit) {
 		t.Errorf("got %v, error %v", v, err)
 	}
 	if limit := defaultLimits.Steps / entryValueSteps; calls > limit {
@@ -298,14 +301,14 @@ func TestWorkThatIsNoOperationIsBounded(t *testing.T) {
 	large := binary.AppendUvarint([]byte{0x9e}, 1<<20)
 	large = append(large, make([]byte, 1<<20)...)
 	large = append(large, 0x9f) // not reached
-	if l, err := e.Location(large, NoContext{}); !errors.Is(err, ErrLimit) {
+	if l, err := e.Location(t.Context(), large, NoContext{}); !errors.Is(err, ErrLimit) {
 		t.Errorf("got %d places, error %v", l.NumPlaces(), err)
 	}
 	long := append([]byte{0x2f, 0, 0}, make([]byte, 2<<20)...)
 	for i := range long[3:] {
 		long[3+i] = 0x96
 	}
-	if l, err := e.Location(long, NoContext{}); !errors.Is(err, ErrLimit) {
+	if l, err := e.Location(t.Context(), long, NoContext{}); !errors.Is(err, ErrLimit) {
 		t.Errorf("got %v, error %v", l, err)
 	}
 }
@@ -338,7 +341,7 @@ func TestNoContextNamesWhatIsMissing(t *testing.T) {
 		"GNU_encoded_addr 0x1b 0":            "base of encoded addresses",
 	} {
 		e.Dialect = Canonical
-		got, err := e.Evaluate(assemble(t, Canonical, 8, LittleEndian, text), NoContext{}, AnyKind)
+		got, err := e.Evaluate(t.Context(), assemble(t, Canonical, 8, LittleEndian, text), NoContext{}, AnyKind)
 		var fail *Error
 		if !errors.Is(err, ErrNoContext) || !errors.As(err, &fail) || fail.Kind != Evaluation || !strings.Contains(err.Error(), element) {
 			t.Errorf("%s: got %v, error %v, want %s", text, got, err, element)

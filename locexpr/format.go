@@ -55,28 +55,28 @@ func (f *formatter) expression(expr []byte, depth int) bool {
 		if !first {
 			f.b.WriteString("; ")
 		}
-		var in Instruction
-		if err := dec.Next(&in); err != nil {
-			if in.Size == 0 {
+		var instruction Instruction
+		if err := dec.Next(&instruction); err != nil {
+			if instruction.Size == 0 {
 				fmt.Fprintf(&f.b, "<%v: %x>", err, expr[dec.pos:])
 				return false
 			}
 			// A branch out of the expression is ill-formed, and has a text.
-			dec.pos += in.Size
+			dec.pos += instruction.Size
 		}
-		f.b.WriteString(in.Op.Name)
-		for i, kind := range in.Op.Operands {
+		f.b.WriteString(instruction.Op.Name)
+		for i, kind := range instruction.Op.Operands {
 			if kind == NoOperand {
 				break
 			}
 			f.b.WriteByte(' ')
-			if in.Op.pushesConstant() && isSpaceUser(dec) {
-				if name, ok := f.spaceName(AddressSpace(in.Operands[i])); ok {
+			if instruction.Op.pushesConstant() && isSpaceUser(dec) {
+				if name, ok := f.spaceName(AddressSpace(instruction.Operands[i])); ok {
 					f.b.WriteString(name)
 					continue
 				}
 			}
-			f.operand(&in, kind, in.Operands[i], depth)
+			f.operand(&instruction, kind, instruction.Operands[i], depth)
 		}
 	}
 	return true
@@ -85,26 +85,26 @@ func (f *formatter) expression(expr []byte, depth int) bool {
 // isSpaceUser reports whether the next operation takes the top of the stack as
 // an address space.
 func isSpaceUser(dec Decoder) bool {
-	var in Instruction
-	if dec.Next(&in) != nil {
+	var instruction Instruction
+	if dec.Next(&instruction) != nil {
 		return false
 	}
-	switch in.Op.Name {
+	switch instruction.Op.Name {
 	case "DW_OP_LLVM_form_aspace_address", "DW_OP_LLVM_aspace_bregx", "DW_OP_LLVM_aspace_implicit_pointer":
 		return true
 	}
 	return false
 }
 
-func (f *formatter) operand(in *Instruction, kind OperandKind, v uint64, depth int) {
+func (f *formatter) operand(instruction *Instruction, kind OperandKind, v uint64, depth int) {
 	if kind == EncodedPointer {
-		kind, _ = encodedKind(byte(in.Operands[0])) // it was decoded by it
+		kind, _ = encodedKind(byte(instruction.Operands[0])) // it was decoded by it
 	}
 	switch {
 	case kind == Address, kind == EntryOffset, kind == UnitEntry2, kind == UnitEntry4, kind == TypeOffset:
 		f.b.WriteString("0x" + strconv.FormatUint(v, 16))
 	case kind == Block, kind == Block1, kind == Expression:
-		f.block(in.Block, kind == Expression && depth < textNesting, depth)
+		f.block(instruction.Block, kind == Expression && depth < textNesting, depth)
 	case kind == RegisterNum:
 		f.b.WriteString(f.registerWord(v))
 	case kind.isSigned():

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -35,7 +36,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte, bits, dialect uint8, big bool) {
 		d, size, order := fuzzDialect(dialect), int(bits)/8, fuzzOrder(big)
 		end := 0
-		for in, err := range Decode(code, d, size, order) {
+		for instruction, err := range Decode(code, d, size, order) {
 			if err != nil {
 				var fail *Error
 				if !errors.As(err, &fail) || fail.Kind != IllFormed || fail.Offset != end {
@@ -44,10 +45,10 @@ func FuzzDecode(f *testing.F) {
 				end = len(code)
 				break
 			}
-			if in.Offset != end || in.Size < 1 || in.Op == nil || in.Op.eval == nil {
-				t.Fatalf("after offset %d: %+v", end, in)
+			if instruction.Offset != end || instruction.Size < 1 || instruction.Op == nil || instruction.Op.eval == nil {
+				t.Fatalf("after offset %d: %+v", end, instruction)
 			}
-			end += in.Size
+			end += instruction.Size
 		}
 		if end != len(code) {
 			t.Fatalf("%d of %d bytes decoded", end, len(code))
@@ -62,16 +63,20 @@ type fuzzContext struct {
 	e *Evaluator
 }
 
-func (c fuzzContext) ReadMemory(_ AddressSpace, _ Scope, address uint64, dst []byte) error {
+func (c fuzzContext) ReadMemory(_ context.Context, _ AddressSpace, _ Scope, address uint64, dst []byte) error {
 	for i := range dst {
 		dst[i] = byte(address) + byte(i)
 	}
 	return nil
 }
 
-func (c fuzzContext) WriteMemory(AddressSpace, Scope, uint64, []byte) error { return nil }
+func (c fuzzContext) WriteMemory(context.Context, AddressSpace, Scope, uint64, []byte) error {
+	return nil
+}
 
-func (c fuzzContext) EntryValue(expr []byte) (Value, error) { return c.e.EntryValue(expr, c) }
+func (c fuzzContext) EntryValue(_ context.Context, expr []byte) (Value, error) {
+	return c.e.EntryValue(context.Background(), expr, c)
+}
 
 func FuzzEvaluate(f *testing.F) {
 	addSeeds(f)
@@ -97,7 +102,7 @@ func FuzzEvaluate(f *testing.F) {
 		}
 		ctx := fuzzContext{m, &e}
 		for _, want := range []Kind{AnyKind, ValueKind, LocationKind} {
-			got, err := e.Evaluate(code, ctx, want, LocationEntry(*m.cfa))
+			got, err := e.Evaluate(t.Context(), code, ctx, want, LocationEntry(*m.cfa))
 			if err != nil {
 				var fail *Error
 				if !errors.As(err, &fail) || fail.Offset < 0 || fail.Offset > len(code) {
@@ -128,8 +133,8 @@ func FuzzEvaluate(f *testing.F) {
 			}
 			_ = l.String()
 			var buffer [16]byte
-			if l.Read(ctx, buffer[:], 77) == nil {
-				_ = l.Write(ctx, buffer[:], 77)
+			if l.Read(t.Context(), ctx, buffer[:], 77) == nil {
+				_ = l.Write(t.Context(), ctx, buffer[:], 77)
 			}
 		}
 		if e.nesting != 0 {

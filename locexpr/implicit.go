@@ -2,17 +2,20 @@
 
 package locexpr
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // This file has the operations that make implicit locations, and the rules of
 // implicit pointers (A.2.5.4.4.5).
 
 func opImplicitValue(ev *evaluation) error {
-	if err := ev.charge(len(ev.in.Block) / implicitBytesPerStep); err != nil {
+	if err := ev.charge(len(ev.inst.Block) / implicitBytesPerStep); err != nil {
 		return err
 	}
-	l := ImplicitLocation(ev.in.Block)
-	l.place.Scope = ev.ctx.Scope()
+	l := ImplicitLocation(ev.inst.Block)
+	l.place.Scope = ev.context.Scope()
 	return ev.pushLocation(&l)
 }
 
@@ -41,7 +44,7 @@ func opStackValue(ev *evaluation) error {
 		l = ImplicitUint64(s.value.word, ev.bits, ev.dec.Order)
 	}
 	ev.n--
-	l.place.Scope = ev.ctx.Scope()
+	l.place.Scope = ev.context.Scope()
 	if size, _ := l.place.StorageBits(); ev.dec.Order == BigEndian && (s.kind != valueEntry || s.value.Elements() == 0) {
 		l.place.keeps = uint32(size)
 	}
@@ -78,8 +81,8 @@ func (ev *evaluation) pushImplicitPointer(space AddressSpace) error {
 	if err != nil {
 		return err
 	}
-	d := &detail{bits: uint64(size), entry: ev.in.Operands[0], offset: int64(ev.in.Operands[1])}
-	l := implicitPointerLocation(d, space, ev.ctx.Scope())
+	d := &detail{bits: uint64(size), entry: ev.inst.Operands[0], offset: int64(ev.inst.Operands[1])}
+	l := implicitPointerLocation(d, space, ev.context.Scope())
 	return ev.pushLocation(&l)
 }
 
@@ -167,17 +170,27 @@ func (f *pointerFinder) location(l *Location, skip, done, n uint64) error {
 	return nil
 }
 
+// An EntryContext can follow an implicit pointer. It is asked only when one is
+// dereferenced.
+type EntryContext interface {
+	// EntryLocation returns the location of what the debugging information
+	// entry at an offset of .debug_info describes: the result of its
+	// DW_AT_location in this context, or its DW_AT_const_value as an implicit
+	// location (A.2.5.4.4.5).
+	EntryLocation(ctx context.Context, entry uint64) (Location, error)
+}
+
 // pointerTarget returns the location that an implicit pointer points to.
 func (ev *evaluation) pointerTarget(p *Location) (Location, error) {
-	ctx, ok := ev.ctx.(EntryContext)
+	c, ok := ev.context.(EntryContext)
 	if !ok {
-		return Location{}, noContext("compilation unit")
+		return Location{}, noContext(unitElement)
 	}
 	entry, displace, _ := p.place.ImplicitPointer()
-	l, err := ctx.EntryLocation(entry)
+	l, err := c.EntryLocation(ev.ctx, entry)
 	if err != nil {
 		return Location{}, err
 	}
-	err = l.shift(displacement{bytes: displace}, ev.ctx, ev.bits)
+	err = l.shift(displacement{bytes: displace}, ev.context, ev.bits)
 	return l, err
 }

@@ -20,7 +20,7 @@ func opIntelRegs(ev *evaluation) error {
 // opIntelPushBitPieceStack pops a size in bits, an offset in bits and a
 // location, and pushes the bits there as a value.
 func opIntelPushBitPieceStack(ev *evaluation) error {
-	size, by, err := ev.popBitRange()
+	size, distance, err := ev.popBitRange()
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func opIntelPushBitPieceStack(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	if err := l.shift(by, ev.ctx, ev.bits); err != nil {
+	if err := l.shift(distance, ev.context, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushBits(&l, size)
@@ -46,11 +46,11 @@ func opIntelPieceStack(ev *evaluation) error {
 // opIntelBitPieceStack is DW_OP_bit_piece with its size, on top, and its offset
 // on the stack.
 func opIntelBitPieceStack(ev *evaluation) error {
-	size, by, err := ev.popBitRange()
+	size, distance, err := ev.popBitRange()
 	if err != nil {
 		return err
 	}
-	return ev.addPart(size, by)
+	return ev.addPart(size, distance)
 }
 
 // opIntelRegvalBits pops an offset in bits and the number of a register, and
@@ -64,20 +64,20 @@ func opIntelRegvalBits(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	l, err := ev.ctx.Register(reg)
+	l, err := ev.context.Register(ev.ctx, reg)
 	if err != nil {
 		return err
 	}
-	if err := l.shift(bitDisplacement(offset), ev.ctx, ev.bits); err != nil {
+	if err := l.shift(bitDisplacement(offset), ev.context, ev.bits); err != nil {
 		return err
 	}
-	return ev.pushBits(&l, ev.in.Operands[0])
+	return ev.pushBits(&l, ev.inst.Operands[0])
 }
 
 // popBitRange pops a size and below it a displacement, both in bits.
-func (ev *evaluation) popBitRange() (size uint64, by displacement, err error) {
+func (ev *evaluation) popBitRange() (size uint64, distance displacement, err error) {
 	if size, err = ev.popCount(); err != nil {
-		return 0, by, err
+		return 0, distance, err
 	}
 	offset, err := ev.popDisplacement()
 	return size, bitDisplacement(offset), err

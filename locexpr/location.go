@@ -408,16 +408,16 @@ func (p *Place) storageSize(m Machine, addressBits uint32) (size storageSize, kn
 	return storageSize{bits: bits}, ok
 }
 
-// shift adds by to the offset of every place, within what storageSize says of
+// shift adds a distance to the offset of every place, within what storageSize says of
 // each.
-func (l *Location) shift(by displacement, m Machine, addressBits uint32) error {
-	if err := l.place.move(by, m, addressBits); err != nil {
+func (l *Location) shift(distance displacement, m Machine, addressBits uint32) error {
+	if err := l.place.move(distance, m, addressBits); err != nil {
 		return err
 	}
 	if len(l.more) > 0 {
 		l.more = slices.Clone(l.more) // other locations may share it
 		for i := range l.more {
-			if err := l.more[i].move(by, m, addressBits); err != nil {
+			if err := l.more[i].move(distance, m, addressBits); err != nil {
 				return err
 			}
 		}
@@ -425,27 +425,27 @@ func (l *Location) shift(by displacement, m Machine, addressBits uint32) error {
 	return nil
 }
 
-// move adds by to the offset of p.
-func (p *Place) move(by displacement, m Machine, addressBits uint32) error {
+// move adds a distance to the offset of p.
+func (p *Place) move(distance displacement, m Machine, addressBits uint32) error {
 	if p.Storage == Undefined {
 		return nil
 	}
-	if by != (displacement{}) {
+	if distance != (displacement{}) {
 		p.narrow, p.keeps = 0, 0
 	}
 	limit, known := p.storageSize(m, addressBits)
 	if p.Storage == Memory {
-		return p.moveMemory(by, limit, known)
+		return p.moveMemory(distance, limit, known)
 	}
 	// Every size is below 2^64 bits, so a displacement of 2^60 bytes is out of
 	// range or brings the offset to where a smaller one would also be.
-	if by.bytes >= 1<<60 || by.bytes < -(1<<60) {
-		return fmt.Errorf("%w: offset of %v in %v storage", ErrOutOfBounds, by, p.Storage)
+	if distance.bytes >= 1<<60 || distance.bytes < -(1<<60) {
+		return fmt.Errorf("%w: offset of %v in %v storage", ErrOutOfBounds, distance, p.Storage)
 	}
-	delta := by.bytes*8 + int64(by.bits)
+	delta := distance.bytes*8 + int64(distance.bits)
 	offset := p.BitOffset + uint64(delta)
 	if wrapped := (delta < 0) == (offset > p.BitOffset); delta != 0 && wrapped {
-		return fmt.Errorf("%w: offset of %v from bit %d of %v storage", ErrOutOfBounds, by, p.BitOffset, p.Storage)
+		return fmt.Errorf("%w: offset of %v from bit %d of %v storage", ErrOutOfBounds, distance, p.BitOffset, p.Storage)
 	}
 	if known && offset >= limit.bits {
 		return fmt.Errorf("%w: bit %d of %v storage of %d bits", ErrOutOfBounds, offset, p.Storage, limit.bits)
@@ -454,18 +454,18 @@ func (p *Place) move(by displacement, m Machine, addressBits uint32) error {
 	return nil
 }
 
-// moveMemory adds by to the address of a Memory place, which keeps the carry of
+// moveMemory adds a distance to the address of a Memory place, which keeps the carry of
 // its bit offset in its address.
-func (p *Place) moveMemory(by displacement, limit storageSize, known bool) error {
-	bit := p.BitOffset%8 + uint64(by.bits)
+func (p *Place) moveMemory(distance displacement, limit storageSize, known bool) error {
+	bit := p.BitOffset%8 + uint64(distance.bits)
 	base, carry := bits.Add64(p.Address, p.BitOffset/8, 0)
-	step := by.bytes
-	if bit >= 8 { // by.bytes cannot be the largest integer here: it is a shifted one, or bits is 0
+	step := distance.bytes
+	if bit >= 8 { // distance.bytes cannot be the largest integer here: it is a shifted one, or bits is 0
 		step++
 	}
 	address := base + uint64(step)
 	if wrapped := (step < 0) == (address > base); carry != 0 || step != 0 && wrapped {
-		return fmt.Errorf("%w: offset of %v from address 0x%x", ErrOutOfBounds, by, base)
+		return fmt.Errorf("%w: offset of %v from address 0x%x", ErrOutOfBounds, distance, base)
 	}
 	if known && address > limit.last {
 		return fmt.Errorf("%w: address 0x%x, the last one of the address space is 0x%x", ErrOutOfBounds, address, limit.last)

@@ -116,13 +116,13 @@ func TestWriteReachesEveryPlaceOrNone(t *testing.T) {
 	m := newTestMachine(LittleEndian, 64)
 	m.setMemory(0, 0x10, make([]byte, 16)...)
 	both := UnionLocation(MemoryLocation(0, 0x10), RegisterLocation(3, noScope))
-	if err := both.Write(m, []byte{1, 2, 3, 4}, 32); err != nil {
+	if err := both.Write(t.Context(), m, []byte{1, 2, 3, 4}, 32); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
 		one := Location{place: both.Place(i)}
 		var got [4]byte
-		if err := one.Read(m, got[:], 32); err != nil || got != [4]byte{1, 2, 3, 4} {
+		if err := one.Read(t.Context(), m, got[:], 32); err != nil || got != [4]byte{1, 2, 3, 4} {
 			t.Errorf("%v: got %v, error %v", one, got, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestWriteReachesEveryPlaceOrNone(t *testing.T) {
 		{RegisterLocation(33, noScope), ErrOutOfBounds}, // 32 bits, 40 are written
 	} {
 		l := UnionLocation(MemoryLocation(0, 0x18), c.l)
-		if err := l.Write(m, []byte{9, 9, 9, 9, 9}, 40); !errors.Is(err, c.want) {
+		if err := l.Write(t.Context(), m, []byte{9, 9, 9, 9, 9}, 40); !errors.Is(err, c.want) {
 			t.Errorf("%v: got error %v, want %v", l, err, c.want)
 		}
 		if b := m.memory[memoryKey{address: 0x18}]; b != 0 {
@@ -152,20 +152,20 @@ func TestAReadIsIndependentOfPartsThatItDoesNotTouch(t *testing.T) {
 		{Bits: 8, Location: UndefinedLocation()},
 	})
 	var got [3]byte
-	if err := l.Read(m, got[:1], 8); err != nil || got[0] != 0xab {
+	if err := l.Read(t.Context(), m, got[:1], 8); err != nil || got[0] != 0xab {
 		t.Errorf("got %v, error %v", got, err)
 	}
-	if err := l.Read(m, got[:], 16); err == nil {
+	if err := l.Read(t.Context(), m, got[:], 16); err == nil {
 		t.Error("memory that is not there was read")
 	}
-	if err := l.Read(m, make([]byte, 4), 25); !errors.Is(err, ErrOutOfBounds) {
+	if err := l.Read(t.Context(), m, make([]byte, 4), 25); !errors.Is(err, ErrOutOfBounds) {
 		t.Errorf("got error %v", err)
 	}
 	last, err := l.Offset(16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := last.Read(m, got[:], 8); !errors.Is(err, ErrUndefined) {
+	if err := last.Read(t.Context(), m, got[:], 8); !errors.Is(err, ErrUndefined) {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -178,16 +178,16 @@ func TestAccessesThatWouldNotEndAreCutShort(t *testing.T) {
 		c := CompositeLocation([]Part{{Bits: 8, Location: l}})
 		l = UnionLocation(c, c)
 	}
-	if err := l.Read(m, make([]byte, 1), 8); err == nil {
+	if err := l.Read(t.Context(), m, make([]byte, 1), 8); err == nil {
 		t.Error("undefined storage was read")
 	}
 	for range maxNesting {
 		l = CompositeLocation([]Part{{Bits: 8, Location: l}})
 	}
-	if err := l.Read(m, make([]byte, 1), 8); !errors.Is(err, ErrLimit) {
+	if err := l.Read(t.Context(), m, make([]byte, 1), 8); !errors.Is(err, ErrLimit) {
 		t.Errorf("got error %v", err)
 	}
-	if err := l.Write(m, make([]byte, 1), 8); !errors.Is(err, ErrLimit) {
+	if err := l.Write(t.Context(), m, make([]byte, 1), 8); !errors.Is(err, ErrLimit) {
 		t.Errorf("got error %v", err)
 	}
 	if len(l.String()) > 1000 {
@@ -198,10 +198,10 @@ func TestAccessesThatWouldNotEndAreCutShort(t *testing.T) {
 func TestBuffersThatAreTooSmallAreErrors(t *testing.T) {
 	m := newTestMachine(LittleEndian, 64)
 	l := RegisterLocation(1, noScope)
-	if err := l.Read(m, make([]byte, 1), 9); err == nil {
+	if err := l.Read(t.Context(), m, make([]byte, 1), 9); err == nil {
 		t.Error("9 bits were read into a byte")
 	}
-	if err := l.Write(m, make([]byte, 1), 9); err == nil {
+	if err := l.Write(t.Context(), m, make([]byte, 1), 9); err == nil {
 		t.Error("9 bits were written from a byte")
 	}
 }
@@ -315,11 +315,11 @@ func TestReadAfterWriteGivesWhatWasWritten(t *testing.T) {
 		l := w.draw(t, n, 3)
 		value := rapid.SliceOfN(rapid.Byte(), int(byteCount(n)), int(byteCount(n))).Draw(t, "value")
 		clearPadding(value, n, order)
-		if err := l.Write(w.m, value, n); err != nil {
+		if err := l.Write(t.Context(), w.m, value, n); err != nil {
 			t.Fatalf("%v: %v", l, err)
 		}
 		got := make([]byte, len(value))
-		if err := l.Read(w.m, got, n); err != nil {
+		if err := l.Read(t.Context(), w.m, got, n); err != nil {
 			t.Fatalf("%v: %v", l, err)
 		}
 		if !bytes.Equal(got, value) {
@@ -335,7 +335,7 @@ func TestReadAfterWriteGivesWhatWasWritten(t *testing.T) {
 				t.Fatalf("%v by %d: %v", one, skip, err)
 			}
 			clear(got)
-			if err := part.Read(w.m, got, k); err != nil {
+			if err := part.Read(t.Context(), w.m, got, k); err != nil {
 				t.Fatalf("%v: %v", part, err)
 			}
 			want := make([]byte, len(value))

@@ -4,6 +4,7 @@ package locexpr
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -112,7 +113,7 @@ func (e *ListEntry) Covers(pc uint64) bool {
 	return !e.IsDefault() && !e.IsDead && e.Start <= pc && pc < e.End
 }
 
-// A ListError says what is wrong with a location list, or with an expression of
+// A ListError is an error of a location list, or with an expression of
 // it.
 type ListError struct {
 	Kind    ErrorKind
@@ -138,7 +139,7 @@ func (e *ListError) Unwrap() error {
 // the entries that have an expression. base is the base address of the unit;
 // entries of the list may change it for those after them. addrx returns an
 // address of the unit's part of .debug_addr; it may be nil where there is none.
-// An error, which is a *ListError, ends the list, but for a range that ends before it
+// An error, which is a *ListError, ends the list, except for a range that ends before it
 // starts: Intel's compiler writes such ones among others.
 func (s *LocationLists) Entries(offset, base uint64, addrx func(index uint64) (uint64, error)) iter.Seq2[ListEntry, error] {
 	return func(yield func(ListEntry, error) bool) {
@@ -239,19 +240,19 @@ func (s *LocationLists) matches(offset, pc, base uint64, addrx func(uint64) (uin
 // Addresses in the list are those of the code object: Evaluator.LoadBias is
 // taken off the program location before they are compared. base is the base
 // address of the unit, without that bias. An error is a *ListError.
-func (e *Evaluator) EvaluateList(s *LocationLists, offset, base uint64, ctx Context) (Location, error) {
-	pc, err := ctx.ProgramLocation()
+func (e *Evaluator) EvaluateList(ctx context.Context, s *LocationLists, offset, base uint64, c Context) (Location, error) {
+	pc, err := programLocation(c)
 	if err != nil {
 		return Location{}, &ListError{kindOf(err), s.Section, offset, err}
 	}
 	// The list is an evaluation of its own, so that its entries share the
 	// limit on steps.
 	defer e.leave()
-	ev, err := e.run(nil, ctx, nil)
+	ev, err := e.run(ctx, nil, c, nil)
 	if err != nil {
 		return Location{}, &ListError{kindOf(err), s.Section, offset, err}
 	}
-	matches, read, err := s.matches(offset, pc-e.LoadBias, base, ctx.Addrx)
+	matches, read, err := s.matches(offset, pc-e.LoadBias, base, func(index uint64) (uint64, error) { return addrx(c, index) })
 	if err != nil {
 		return Location{}, err
 	}
@@ -260,7 +261,7 @@ func (e *Evaluator) EvaluateList(s *LocationLists, offset, base uint64, ctx Cont
 	}
 	locations := make([]Location, len(matches))
 	for i := range matches {
-		if locations[i], err = e.Location(matches[i].Expr, objectless{ctx}); err == nil {
+		if locations[i], err = e.listed(ctx, matches[i].Expr, c); err == nil {
 			err = ev.charge(locations[i].NumPlaces())
 		}
 		if err != nil {
@@ -270,59 +271,30 @@ func (e *Evaluator) EvaluateList(s *LocationLists, offset, base uint64, ctx Cont
 	return UnionLocation(locations...), nil
 }
 
-// objectless is a context whose object is not specified. What contexts may have
-// beyond a Context it passes on, and answers as the evaluation does where the
-// context has no such method.
-type objectless struct{ Context }
-
-func (objectless) Object() (Location, error) { return NoContext{}.Object() }
-
-func (o objectless) CallEntry(ref EntryRef) (Callee, error) {
-	callee, err := o.Context.CallEntry(ref)
-	if callee.Context != nil {
-		callee.Context = objectless{callee.Context}
+// listed evaluates the expression of an entry of a list, without an object.
+func (e *Evaluator) listed(ctx context.Context, expr []byte, c Context) (l Location, err error) {
+	defer e.leave()
+	ev, err := e.begin(ctx, expr, c, nil)
+	if err != nil {
+		return l, err
 	}
-	return callee, err
+	ev.isObjectless = true
+	if err = ev.execute(); err == nil {
+		err = ev.resultLocation(&l)
+	}
+	return l, err
 }
 
-func (o objectless) EntryLocation(entry uint64) (Location, error) {
-	if c, ok := o.Context.(EntryContext); ok {
-		return c.EntryLocation(entry)
-	}
-	return NoContext{}.EntryLocation(entry)
+// A LocationContext has a current program location, for location lists.
+type LocationContext interface {
+	// ProgramLocation returns the current program location.
+	ProgramLocation() (uint64, error)
 }
 
-func (o objectless) ParameterValue(offset uint64) (Value, error) {
-	if c, ok := o.Context.(ParameterContext); ok {
-		return c.ParameterValue(offset)
+func programLocation(c Context) (uint64, error) {
+	location, ok := c.(LocationContext)
+	if !ok {
+		return 0, noContext("program location")
 	}
-	return NoContext{}.ParameterValue(offset)
-}
-
-func (o objectless) VariableValue(entry uint64) (Value, error) {
-	if c, ok := o.Context.(VariableContext); ok {
-		return c.VariableValue(entry)
-	}
-	return NoContext{}.VariableValue(entry)
-}
-
-func (o objectless) EncodedBase(application uint8, offset int) (uint64, error) {
-	if c, ok := o.Context.(BaseContext); ok {
-		return c.EncodedBase(application, offset)
-	}
-	return NoContext{}.EncodedBase(application, offset)
-}
-
-func (o objectless) LargestSpaceBits() uint32 {
-	if c, ok := o.Context.(SpaceContext); ok {
-		return c.LargestSpaceBits()
-	}
-	return 64
-}
-
-func (o objectless) NarrowIn(reg uint64) Narrow {
-	if c, ok := o.Context.(RegisterContext); ok {
-		return c.NarrowIn(reg)
-	}
-	return NarrowLow
+	return location.ProgramLocation()
 }

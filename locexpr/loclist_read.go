@@ -309,8 +309,8 @@ func (s *LocationLists) Indexed(base, index uint64) (uint64, error) {
 	if index >= uint64(len(table)/size) {
 		return fail("the section ends after %d bytes of the table", len(table))
 	}
-	at := int(index) * size
-	offset := loadUint(table[at:at+size], s.Order)
+	place := int(index) * size
+	offset := loadUint(table[place:place+size], s.Order)
 	if offset >= uint64(len(table)) {
 		return fail("offset 0x%x, %d bytes are left", offset, len(table))
 	}

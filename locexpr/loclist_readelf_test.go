@@ -279,11 +279,11 @@ func TestSplitListsAgreeWithWhole(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					at := len(got)
-					if at == len(want[i].entries) {
-						t.Fatalf("list %d at 0x%x has more than %d entries", i, offset, at)
+					index := len(got)
+					if index == len(want[i].entries) {
+						t.Fatalf("list %d at 0x%x has more than %d entries", i, offset, index)
 					}
-					w := want[i].entries[at]
+					w := want[i].entries[index]
 					if e.End+2 == w.end {
 						// GCC 12 writes START-1 without parentheses into
 						// END - START-1, so the range is 2 bytes too short.

@@ -6,10 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"go/ast"
-	goparser "go/parser"
-	"go/token"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -281,7 +277,7 @@ func TestEvaluateListUnitesThePlaces(t *testing.T) {
 	} {
 		s := LocationLists{Data: unhex(t, strings.ReplaceAll(c.list, "|", ""))}
 		e := Evaluator{LoadBias: c.bias}
-		l, err := e.EvaluateList(&s, 0, 0x100, listContext{m, c.pc})
+		l, err := e.EvaluateList(t.Context(), &s, 0, 0x100, listContext{m, c.pc})
 		if err != nil || l.String() != c.want {
 			t.Errorf("%s: %v %v, %s expected", c.section, l, err, c.want)
 		}
@@ -316,7 +312,7 @@ func TestEvaluateListFails(t *testing.T) {
 			ctx = listContext{m, 0x104}
 		}
 		e := Evaluator{Limits: c.limits}
-		_, err := e.EvaluateList(&s, 0, 0x100, ctx)
+		_, err := e.EvaluateList(t.Context(), &s, 0, 0x100, ctx)
 		var le *ListError
 		if !errors.As(err, &le) || le.Kind != c.kind || le.Offset != c.offset || !strings.Contains(err.Error(), c.reason) || c.err != nil && !errors.Is(err, c.err) {
 			t.Errorf("%s: %#v %v", c.section, le, err)
@@ -337,52 +333,9 @@ func TestListsKeepAContextThatFollowsEntries(t *testing.T) {
 	m.entries = map[uint64]Location{0x40: RegisterLocation(3, noScope)}
 	s := LocationLists{Data: unhex(t, "04 00 10 08 a0 40000000 00 9606 00")}
 	var e Evaluator
-	l, err := e.EvaluateList(&s, 0, 0x100, listContext{m, 0x104})
+	l, err := e.EvaluateList(t.Context(), &s, 0, 0x100, listContext{m, 0x104})
 	if err != nil || l.String() != "register 3" {
 		t.Errorf("%v %v", l, err)
-	}
-}
-
-// TestListsPassOnWhatContextsHave reads the interfaces that contexts may have,
-// so that none is forgotten.
-func TestListsPassOnWhatContextsHave(t *testing.T) {
-	file, err := goparser.ParseFile(token.NewFileSet(), "context.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	interfaces := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
-		}
-		contract, ok := spec.Type.(*ast.InterfaceType)
-		if !ok || !strings.HasSuffix(spec.Name.Name, "Context") {
-			return true
-		}
-		interfaces++
-		for _, method := range contract.Methods.List {
-			for _, name := range method.Names {
-				if _, ok := reflect.TypeFor[objectless]().MethodByName(name.Name); !ok {
-					t.Errorf("%s.%s is not passed on", spec.Name.Name, name.Name)
-				}
-			}
-		}
-		return true
-	})
-	if interfaces < 6 {
-		t.Errorf("only %d interfaces", interfaces)
-	}
-
-	// What a context does not have is missing in a list as elsewhere.
-	for _, expr := range []string{"a0 40000000 00 06", "fa 40000000", "fd 40000000", "f1 13 00000000"} {
-		code := unhex(t, expr)
-		var e Evaluator
-		_, want := e.Location(code, newTestMachine(LittleEndian, 64).NoContext)
-		_, got := e.Location(code, objectless{NoContext{}})
-		if want == nil || got == nil || !errors.Is(want, ErrNoContext) || !errors.Is(got, ErrNoContext) {
-			t.Errorf("%s: %v, in a list: %v", expr, want, got)
-		}
 	}
 }
 
@@ -478,19 +431,19 @@ func FuzzLocationLists(f *testing.F) {
 			Section: "sec", Data: data, Format: ListFormat(format % 3), AddressSize: int(size % 10), Order: fuzzOrder(big),
 			OffsetSize: []int{0, 4, 8}[format/3%3],
 		}
-		at, count := offset, 0
+		last, count := offset, 0
 		for e, err := range s.Entries(offset, 0x100, testAddrx) {
 			if err != nil {
 				mustBeListError(t, err)
 				break
 			}
-			if count > 0 && e.Offset <= at || e.Offset < at || e.Offset+uint64(len(e.Expr)) > uint64(len(data)) {
-				t.Fatalf("entry %+v after 0x%x", e, at)
+			if count > 0 && e.Offset <= last || e.Offset < last || e.Offset+uint64(len(e.Expr)) > uint64(len(data)) {
+				t.Fatalf("entry %+v after 0x%x", e, last)
 			}
 			if !e.IsDead && (e.Start > e.End || e.IsDefault() && e.End != 0) {
 				t.Fatalf("entry %+v", e)
 			}
-			at = e.Offset
+			last = e.Offset
 			count++
 		}
 		exprs, err := s.At(offset, pc, 0x100, testAddrx)
@@ -502,7 +455,7 @@ func FuzzLocationLists(f *testing.F) {
 		}
 		m := newTestMachine(s.Order, 64)
 		e := Evaluator{Order: s.Order, Limits: Limits{Steps: 2000, Depth: 50, Parts: 100}}
-		if l, err := e.EvaluateList(&s, offset, 0x100, listContext{m, pc}); err != nil {
+		if l, err := e.EvaluateList(t.Context(), &s, offset, 0x100, listContext{m, pc}); err != nil {
 			mustBeListError(t, err)
 		} else if len(exprs) == 0 && !l.IsUndefined() {
 			t.Fatalf("no entry matches, and the result is %v", l)
@@ -515,10 +468,10 @@ func FuzzLocationLists(f *testing.F) {
 		} else if h.Base > h.End || h.End > uint64(len(data)) {
 			t.Fatalf("header %+v of %d bytes", h, len(data))
 		}
-		if at, err := s.Indexed(offset, pc); err != nil {
+		if list, err := s.Indexed(offset, pc); err != nil {
 			mustBeListError(t, err)
-		} else if at > uint64(len(data)) {
-			t.Fatalf("a list at 0x%x of %d bytes", at, len(data))
+		} else if list > uint64(len(data)) {
+			t.Fatalf("a list at 0x%x of %d bytes", list, len(data))
 		}
 	})
 }

@@ -5,6 +5,8 @@ package locexpr
 import (
 	"strings"
 	"testing"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // Every name of every dialect, in every spelling, is the operation that going over all
@@ -51,7 +53,7 @@ func lookupByOpcodes(d *Dialect, name string) (op *Operation, e Encoding, ok boo
 	}
 	for number, candidate := range d.tables().user {
 		if matches(candidate) && (!ok || number < e.User) {
-			op, e, ok = candidate, Encoding{Opcode: opLLVMUser, User: number, Name: candidate.Name}, true
+			op, e, ok = candidate, Encoding{Opcode: dw.OpLLVMUser, User: number, Name: candidate.Name}, true
 		}
 	}
 	return op, e, ok

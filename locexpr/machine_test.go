@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -87,30 +88,30 @@ func (m *testMachine) BaseType(offset uint64) (*BaseType, error) {
 
 func (m *testMachine) Lane() (lane, lanes uint64, err error) {
 	if m.scope.Lane < 0 {
-		return m.NoContext.Lane()
+		return 0, 0, noContext("lane")
 	}
 	return uint64(m.scope.Lane), m.lanes, nil
 }
 
-func (m *testMachine) Iteration() (iteration, iterations uint64, err error) {
+func (m *testMachine) Iteration(_ context.Context) (iteration, iterations uint64, err error) {
 	if m.iteration == [2]uint64{} {
-		return m.NoContext.Iteration()
+		return 0, 0, noContext("iteration")
 	}
 	return m.iteration[0], m.iteration[1], nil
 }
 
-func (m *testMachine) CallFrameEntryRegister(reg uint64) (Location, error) {
+func (m *testMachine) CallFrameEntryRegister(_ context.Context, reg uint64) (Location, error) {
 	if m.circular {
 		return Location{}, IllFormedError(fmt.Errorf("register %d depends on itself", reg))
 	}
 	l, ok := m.saved[reg]
 	if !ok {
-		return m.NoContext.CallFrameEntryRegister(reg)
+		return Location{}, noContext("call frame")
 	}
 	return l, nil
 }
 
-func (m *testMachine) CallEntry(ref EntryRef) (Callee, error) {
+func (m *testMachine) CallEntry(_ context.Context, ref EntryRef) (Callee, error) {
 	c, ok := m.callees[ref]
 	if !ok {
 		return Callee{}, IllFormedError(fmt.Errorf("no entry at 0x%x", ref.Offset))
@@ -118,18 +119,18 @@ func (m *testMachine) CallEntry(ref EntryRef) (Callee, error) {
 	return c, nil
 }
 
-func (m *testMachine) ParameterValue(offset uint64) (Value, error) {
+func (m *testMachine) ParameterValue(_ context.Context, offset uint64) (Value, error) {
 	v, ok := m.parameters[offset]
 	if !ok {
-		return m.NoContext.ParameterValue(offset)
+		return Value{}, noContext(callerElement)
 	}
 	return v, nil
 }
 
-func (m *testMachine) VariableValue(entry uint64) (Value, error) {
+func (m *testMachine) VariableValue(_ context.Context, entry uint64) (Value, error) {
 	v, ok := m.variables[entry]
 	if !ok {
-		return m.NoContext.VariableValue(entry)
+		return Value{}, noContext(unitElement)
 	}
 	return v, nil
 }
@@ -178,7 +179,7 @@ func (m *testMachine) key(space AddressSpace, scope Scope, address uint64) memor
 	return k
 }
 
-func (m *testMachine) ReadMemory(space AddressSpace, scope Scope, address uint64, dst []byte) error {
+func (m *testMachine) ReadMemory(_ context.Context, space AddressSpace, scope Scope, address uint64, dst []byte) error {
 	for i := range dst {
 		b, ok := m.memory[m.key(space, scope, address+uint64(i))]
 		if !ok {
@@ -189,20 +190,20 @@ func (m *testMachine) ReadMemory(space AddressSpace, scope Scope, address uint64
 	return nil
 }
 
-func (m *testMachine) WriteMemory(space AddressSpace, scope Scope, address uint64, src []byte) error {
+func (m *testMachine) WriteMemory(_ context.Context, space AddressSpace, scope Scope, address uint64, src []byte) error {
 	for i := range src {
 		m.memory[m.key(space, scope, address+uint64(i))] = src[i]
 	}
 	return nil
 }
 
-func (m *testMachine) ReadRegister(reg uint64, _ Scope, dst []byte, bitOffset, bits uint64) error {
+func (m *testMachine) ReadRegister(_ context.Context, reg uint64, _ Scope, dst []byte, bitOffset, bits uint64) error {
 	clear(dst)
 	copyBits(dst, 0, m.registers[reg], bitOffset, bits, m.order)
 	return nil
 }
 
-func (m *testMachine) WriteRegister(reg uint64, _ Scope, src []byte, bitOffset, bits uint64) error {
+func (m *testMachine) WriteRegister(_ context.Context, reg uint64, _ Scope, src []byte, bitOffset, bits uint64) error {
 	copyBits(m.registers[reg], bitOffset, src, 0, bits, m.order)
 	return nil
 }
@@ -232,7 +233,7 @@ func (m *testMachine) SpaceBits(space AddressSpace) (uint32, bool) {
 func (m *testMachine) ByteOrder() ByteOrder { return m.order }
 func (m *testMachine) Scope() Scope         { return m.scope }
 
-func (m *testMachine) Register(reg uint64) (Location, error) {
+func (m *testMachine) Register(_ context.Context, reg uint64) (Location, error) {
 	if l, ok := m.places[reg]; ok {
 		return l, nil
 	}
@@ -242,8 +243,8 @@ func (m *testMachine) Register(reg uint64) (Location, error) {
 	return RegisterLocation(reg, m.scope), nil
 }
 
-func (m *testMachine) RegisterValue(reg uint64) (uint64, error) {
-	l, err := m.Register(reg)
+func (m *testMachine) RegisterValue(_ context.Context, reg uint64) (uint64, error) {
+	l, err := m.Register(context.Background(), reg)
 	if err != nil {
 		return 0, err
 	}
@@ -260,7 +261,7 @@ func (m *testMachine) setRegister(reg, v uint64) {
 }
 
 func (m *testMachine) setMemory(space AddressSpace, address uint64, bytes ...byte) {
-	if err := m.WriteMemory(space, m.scope, address, bytes); err != nil {
+	if err := m.WriteMemory(context.Background(), space, m.scope, address, bytes); err != nil {
 		panic(err)
 	}
 }
@@ -272,13 +273,17 @@ func optional(l *Location, element string) (Location, error) {
 	return *l, nil
 }
 
-func (m *testMachine) CFA() (Location, error)       { return optional(m.cfa, "CFA") }
-func (m *testMachine) FrameBase() (Location, error) { return optional(m.base, "frame base") }
-func (m *testMachine) Object() (Location, error)    { return optional(m.object, "object") }
+func (m *testMachine) CFA() (Location, error) { return optional(m.cfa, "CFA") }
+func (m *testMachine) FrameBase(_ context.Context) (Location, error) {
+	return optional(m.base, "frame base")
+}
+func (m *testMachine) Object(_ context.Context) (Location, error) {
+	return optional(m.object, "object")
+}
 
-func (m *testMachine) TLS(offset uint64) (Location, error) {
+func (m *testMachine) TLS(_ context.Context, offset uint64) (Location, error) {
 	if m.tls == 0 {
-		return m.NoContext.TLS(offset)
+		return Location{}, noContext("thread-local storage of a thread")
 	}
 	return MemoryLocation(DefaultSpace, m.tls+offset).WithScope(m.scope), nil
 }
@@ -290,14 +295,14 @@ func (m *testMachine) Addrx(index uint64) (uint64, error) {
 	return m.addrs[index], nil
 }
 
-func (m *testMachine) EntryValue(expr []byte) (Value, error) {
+func (m *testMachine) EntryValue(_ context.Context, expr []byte) (Value, error) {
 	if m.entry == nil {
-		return m.NoContext.EntryValue(expr)
+		return Value{}, noContext(callerElement)
 	}
 	return m.entry(expr)
 }
 
-func (m *testMachine) EntryLocation(entry uint64) (Location, error) {
+func (m *testMachine) EntryLocation(_ context.Context, entry uint64) (Location, error) {
 	l, ok := m.entries[entry]
 	if !ok {
 		return Location{}, fmt.Errorf("no location at .debug_info 0x%x", entry)

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -12,18 +13,41 @@ import (
 // locations (A.2.5.4.4.1 to A.2.5.4.4.4), and those that read through a
 // location (A.2.5.4.3.4).
 
-func opAddr(ev *evaluation) error { return ev.pushAddress(ev.in.Operands[0] + ev.bias) }
+func opAddr(ev *evaluation) error { return ev.pushAddress(ev.inst.Operands[0] + ev.bias) }
+
+// unitElement and callerElement name elements that several operations ask for.
+const (
+	unitElement   = "compilation unit"
+	callerElement = "calling frame"
+)
+
+// An AddressContext has the addresses of a compilation unit.
+type AddressContext interface {
+	// Addrx returns an entry of the unit's part of .debug_addr, as it stands
+	// in the section: DW_OP_addrx adds Evaluator.LoadBias, DW_OP_constx does
+	// not.
+	Addrx(index uint64) (uint64, error)
+}
+
+// addrx returns an entry of .debug_addr.
+func addrx(c Context, index uint64) (uint64, error) {
+	unit, ok := c.(AddressContext)
+	if !ok {
+		return 0, noContext(unitElement)
+	}
+	return unit.Addrx(index)
+}
 
 func opAddrx(ev *evaluation) error {
-	address, err := ev.ctx.Addrx(ev.in.Operands[0])
+	address, err := addrx(ev.context, ev.inst.Operands[0])
 	if err != nil {
 		return err
 	}
 	return ev.pushAddress(address + ev.bias)
 }
 
-func opReg(ev *evaluation) error  { return ev.pushRegister(ev.in.Op.number) }
-func opRegx(ev *evaluation) error { return ev.pushRegister(ev.in.Operands[0]) }
+func opReg(ev *evaluation) error  { return ev.pushRegister(ev.inst.Op.number) }
+func opRegx(ev *evaluation) error { return ev.pushRegister(ev.inst.Operands[0]) }
 
 // isRegister reports whether the operation is one of DW_OP_reg*.
 func (o *Operation) isRegister() bool {
@@ -31,7 +55,7 @@ func (o *Operation) isRegister() bool {
 }
 
 func (ev *evaluation) pushRegister(reg uint64) error {
-	l, err := ev.ctx.Register(reg)
+	l, err := ev.context.Register(ev.ctx, reg)
 	if err != nil {
 		return err
 	}
@@ -39,8 +63,8 @@ func (ev *evaluation) pushRegister(reg uint64) error {
 	return ev.pushLocation(&l)
 }
 
-func opBreg(ev *evaluation) error  { return ev.pushBreg(ev.in.Op.number, ev.in.Operands[0]) }
-func opBregx(ev *evaluation) error { return ev.pushBreg(ev.in.Operands[0], ev.in.Operands[1]) }
+func opBreg(ev *evaluation) error  { return ev.pushBreg(ev.inst.Op.number, ev.inst.Operands[0]) }
+func opBregx(ev *evaluation) error { return ev.pushBreg(ev.inst.Operands[0], ev.inst.Operands[1]) }
 
 func (ev *evaluation) pushBreg(reg, displacement uint64) error {
 	v, err := ev.registerValue(reg, ev.bits)
@@ -53,19 +77,19 @@ func (ev *evaluation) pushBreg(reg, displacement uint64) error {
 // registerValue reads the low n bits of a register of the current frame, which
 // must have as many (A.2.5.4.3.4, the note on DW_OP_deref_type).
 func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
-	size, ok := ev.ctx.RegisterBits(reg)
+	size, ok := ev.context.RegisterBits(reg)
 	switch {
 	case !ok || size == n:
 	case size < n:
 		return 0, fmt.Errorf("%w: %d bits of register %d of %d bits", ErrOutOfBounds, n, reg, size)
 	case size > 64:
-		l, err := ev.ctx.Register(reg)
+		l, err := ev.context.Register(ev.ctx, reg)
 		if err != nil {
 			return 0, err
 		}
 		return ev.readLow(&l, n, size)
 	}
-	v, err := ev.ctx.RegisterValue(reg)
+	v, err := ev.context.RegisterValue(ev.ctx, reg)
 	if err != nil {
 		return 0, err
 	}
@@ -75,7 +99,7 @@ func (ev *evaluation) registerValue(reg uint64, n uint32) (uint64, error) {
 // readLow reads the low n bits of a register of more bits, which is at l.
 func (ev *evaluation) readLow(l *Location, n, size uint32) (uint64, error) {
 	if ev.dec.Order == BigEndian {
-		if err := l.shift(bitDisplacement(int64(size-n)), ev.ctx, ev.bits); err != nil {
+		if err := l.shift(bitDisplacement(int64(size-n)), ev.context, ev.bits); err != nil {
 			return 0, err
 		}
 	}
@@ -91,11 +115,11 @@ func opAspaceBregx(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	v, err := ev.registerValue(ev.in.Operands[0], size)
+	v, err := ev.registerValue(ev.inst.Operands[0], size)
 	if err != nil {
 		return err
 	}
-	return ev.pushMemory(as, v+ev.in.Operands[1], size)
+	return ev.pushMemory(as, v+ev.inst.Operands[1], size)
 }
 
 // spaceBits returns the address size of a space that an expression names.
@@ -103,7 +127,7 @@ func (ev *evaluation) spaceBits(space AddressSpace) (uint32, error) {
 	if space == DefaultSpace {
 		return ev.bits, nil
 	}
-	size, ok := ev.ctx.SpaceBits(space)
+	size, ok := ev.context.SpaceBits(space)
 	if !ok || size == 0 || size > 64 {
 		return 0, illFormedf("the architecture has no address space %d", space)
 	}
@@ -152,23 +176,34 @@ func (ev *evaluation) formAddress(space AddressSpace) error {
 	return ev.pushMemory(space, address, size)
 }
 
+// A FrameBaseContext has a frame base, for DW_OP_fbreg.
+type FrameBaseContext interface {
+	// FrameBase returns the result of the DW_AT_frame_base attribute. It may be
+	// a register location: DW_OP_fbreg then reads that register (A.3.3.5).
+	FrameBase(ctx context.Context) (Location, error)
+}
+
 func opFbreg(ev *evaluation) error {
-	l, err := ev.ctx.FrameBase()
+	c, ok := ev.context.(FrameBaseContext)
+	if !ok {
+		return noContext("frame base")
+	}
+	l, err := c.FrameBase(ev.ctx)
 	if err != nil {
 		return err
 	}
-	by := displacement{bytes: int64(ev.in.Operands[0])}
+	distance := displacement{bytes: int64(ev.inst.Operands[0])}
 	// A.3.3.5: the frame base is one place, memory or a register that has the
 	// address.
 	switch {
 	case len(l.more) != 0:
 	case l.place.Storage == Memory:
-		if err := l.shift(by, ev.ctx, ev.bits); err != nil {
+		if err := l.shift(distance, ev.context, ev.bits); err != nil {
 			return err
 		}
 		return ev.pushLocation(&l)
 	case l.place.Storage == Register:
-		size, ok := ev.ctx.RegisterBits(l.place.Register)
+		size, ok := ev.context.RegisterBits(l.place.Register)
 		if !ok || size < ev.bits {
 			size = ev.bits
 		}
@@ -176,25 +211,51 @@ func opFbreg(ev *evaluation) error {
 		if err != nil {
 			return err
 		}
-		return ev.pushAddress(address + uint64(by.bytes))
+		return ev.pushAddress(address + uint64(distance.bytes))
 	}
 	return illFormedf("the frame base is %v, neither memory nor a register", l.brief())
 }
 
+// A CFAContext has the CFA of the current frame, for DW_OP_call_frame_cfa.
+type CFAContext interface {
+	// CFA returns the location of the CFA (A.2.5.4.4.3).
+	CFA() (Location, error)
+}
+
 func opCallFrameCFA(ev *evaluation) error {
-	l, err := ev.ctx.CFA()
+	c, ok := ev.context.(CFAContext)
+	if !ok {
+		return noContext("CFA of a call frame")
+	}
+	l, err := c.CFA()
 	if err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
 }
 
+// An ObjectContext has a current object, for DW_OP_push_object_address.
+type ObjectContext interface {
+	// Object returns the location of the object.
+	Object(ctx context.Context) (Location, error)
+}
+
 func opPushObjectAddress(ev *evaluation) error {
-	l, err := ev.ctx.Object()
+	c, ok := ev.context.(ObjectContext)
+	if !ok || ev.isObjectless {
+		return noContext("object")
+	}
+	l, err := c.Object(ev.ctx)
 	if err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
+}
+
+// A TLSContext has thread-local storage, for DW_OP_form_tls_address.
+type TLSContext interface {
+	// TLS returns the location of a thread-local storage address.
+	TLS(ctx context.Context, offset uint64) (Location, error)
 }
 
 func opFormTLSAddress(ev *evaluation) error {
@@ -202,29 +263,57 @@ func opFormTLSAddress(ev *evaluation) error {
 	if err != nil {
 		return err
 	}
-	l, err := ev.ctx.TLS(offset)
+	c, ok := ev.context.(TLSContext)
+	if !ok {
+		return noContext("thread-local storage of a thread")
+	}
+	l, err := c.TLS(ev.ctx, offset)
 	if err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
+}
+
+// An EntryRegisterContext knows where registers were on entry to the current
+// subprogram, for DW_OP_LLVM_call_frame_entry_reg.
+type EntryRegisterContext interface {
+	// CallFrameEntryRegister returns where the value is that register reg had
+	// on entry (A.2.5.4.4.1). It is a failure that IllFormedError marks when the
+	// answer depends on itself.
+	CallFrameEntryRegister(ctx context.Context, reg uint64) (Location, error)
 }
 
 func opCallFrameEntryReg(ev *evaluation) error {
 	if err := ev.charge(entryValueSteps); err != nil {
 		return err
 	}
-	l, err := ev.ctx.CallFrameEntryRegister(ev.in.Operands[0])
+	c, ok := ev.context.(EntryRegisterContext)
+	if !ok {
+		return noContext("call frame")
+	}
+	l, err := c.CallFrameEntryRegister(ev.ctx, ev.inst.Operands[0])
 	if err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
 }
 
+// An EntryValueContext knows the calling frame, for DW_OP_entry_value.
+type EntryValueContext interface {
+	// EntryValue returns the value of an expression in the calling frame, at
+	// the call. Evaluator.EntryValue does that, given the calling frame's context.
+	EntryValue(ctx context.Context, expr []byte) (Value, error)
+}
+
 func opEntryValue(ev *evaluation) error {
 	if err := ev.charge(entryValueSteps); err != nil {
 		return err
 	}
-	v, err := ev.ctx.EntryValue(ev.in.Block)
+	c, ok := ev.context.(EntryValueContext)
+	if !ok {
+		return noContext(callerElement)
+	}
+	v, err := c.EntryValue(ev.ctx, ev.inst.Block)
 	if err != nil {
 		return err
 	}
@@ -234,12 +323,12 @@ func opEntryValue(ev *evaluation) error {
 func opUndefined(ev *evaluation) error { return ev.pushLocation(&Location{}) }
 
 // offset pops a location and pushes it moved.
-func (ev *evaluation) offset(by displacement) error {
+func (ev *evaluation) offset(distance displacement) error {
 	l, err := ev.popLocation()
 	if err != nil {
 		return err
 	}
-	if err := l.shift(by, ev.ctx, ev.bits); err != nil {
+	if err := l.shift(distance, ev.context, ev.bits); err != nil {
 		return err
 	}
 	return ev.pushLocation(&l)
@@ -254,7 +343,7 @@ func opOffset(ev *evaluation) error {
 }
 
 func opOffsetUconst(ev *evaluation) error {
-	return ev.offset(displacement{bytes: ev.signed(ev.in.Operands[0] & ev.mask)})
+	return ev.offset(displacement{bytes: ev.signed(ev.inst.Operands[0] & ev.mask)})
 }
 
 func opBitOffset(ev *evaluation) error {
@@ -276,7 +365,7 @@ func opDeref(ev *evaluation) error { return ev.deref(nil, ev.bits) }
 // (A.2.5.4.3.4).
 func opDerefSize(ev *evaluation) error { return ev.deref(nil, ev.derefBits()) }
 
-func (ev *evaluation) derefBits() uint32 { return min(ev.bits, uint32(ev.in.Operands[0])*8) }
+func (ev *evaluation) derefBits() uint32 { return min(ev.bits, uint32(ev.inst.Operands[0])*8) }
 
 func opXderef(ev *evaluation) error { return ev.xderef(nil, ev.bits) }
 
@@ -338,7 +427,7 @@ func (ev *evaluation) readTyped(l *Location, t *BaseType, n uint32) (Value, erro
 		buffer = make([]byte, byteCount(uint64(n)))
 	}
 	clear(buffer)
-	a := access{m: ev.ctx, order: ev.dec.Order, steps: ev.e.visits}
+	a := access{ctx: ev.ctx, m: ev.context, order: ev.dec.Order, steps: ev.e.visits}
 	err := a.readAll(l, buffer, uint64(n))
 	ev.e.visits = a.steps
 	if err != nil {
@@ -350,7 +439,7 @@ func (ev *evaluation) readTyped(l *Location, t *BaseType, n uint32) (Value, erro
 // read reads n bits, at most 64, as an unsigned integer. What all reads of an
 // evaluation visit is bounded together.
 func (ev *evaluation) read(l *Location, n uint32) (uint64, error) {
-	a := access{m: ev.ctx, order: ev.dec.Order, steps: ev.e.visits}
+	a := access{ctx: ev.ctx, m: ev.context, order: ev.dec.Order, steps: ev.e.visits}
 	v, err := a.readUint(l, n, ev.scratch[:])
 	ev.e.visits = a.steps
 	return v, err
@@ -360,11 +449,11 @@ func (ev *evaluation) read(l *Location, n uint32) (uint64, error) {
 // which nearly every one is.
 func (ev *evaluation) derefAddress(top *Entry, n uint32) error {
 	address, count := top.value.word, uint64(n/8)
-	if err := checkMemory(ev.ctx, DefaultSpace, address, count); err != nil {
+	if err := checkMemory(ev.context, DefaultSpace, address, count); err != nil {
 		return err
 	}
 	clear(ev.scratch[:])
-	if err := ev.ctx.ReadMemory(DefaultSpace, ev.ctx.Scope(), address, ev.scratch[:count]); err != nil {
+	if err := ev.context.ReadMemory(ev.ctx, DefaultSpace, ev.context.Scope(), address, ev.scratch[:count]); err != nil {
 		return err
 	}
 	top.kind = genericEntry

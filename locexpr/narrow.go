@@ -5,7 +5,7 @@ package locexpr
 // This file has where objects are that are smaller than the register or the value that
 // they are in. DWARF leaves it to the ABI (DWARF 5, 2.6.1.1.3 and 2.6.1.2).
 
-// Narrow says where in a register objects are that are smaller than it.
+// Narrow is the place in a register of objects that are smaller than it.
 type Narrow uint8
 
 // The ways in which registers have smaller objects.
@@ -20,24 +20,23 @@ const (
 	NarrowConverted
 )
 
-// A RegisterContext is a Context that knows where its registers have smaller objects.
-// Without it all are NarrowLow.
+// A RegisterContext knows where its registers have smaller objects. Without it all
+// are NarrowLow.
 type RegisterContext interface {
-	Context
-	// NarrowIn says where the register has objects that are smaller than it.
+	// NarrowIn returns where the register has objects that are smaller than it.
 	NarrowIn(reg uint64) Narrow
 }
 
-// keepRegister notes in the places of l that they are the whole register.
+// keepRegister records in the places of l that they are the whole register.
 func (ev *evaluation) keepRegister(l *Location, reg uint64) {
 	narrow := NarrowLow
-	if ctx, ok := ev.ctx.(RegisterContext); ok {
-		narrow = ctx.NarrowIn(reg)
+	if c, ok := ev.context.(RegisterContext); ok {
+		narrow = c.NarrowIn(reg)
 	}
 	if narrow != NarrowConverted && ev.dec.Order == LittleEndian {
 		return
 	}
-	size, ok := ev.ctx.RegisterBits(reg)
+	size, ok := ev.context.RegisterBits(reg)
 	if !ok || len(l.more) != 0 || l.place.BitOffset != 0 {
 		return
 	}

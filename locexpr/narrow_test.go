@@ -45,7 +45,7 @@ func TestObjectsSmallerThanWhatTheyAreIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := Evaluator{Dialect: Canonical, Order: c.order}
-		l, err := e.Location(code, narrowMachine{m})
+		l, err := e.Location(t.Context(), code, narrowMachine{m})
 		if err != nil {
 			t.Fatalf("%s: %v", c.text, err)
 		}

@@ -53,8 +53,8 @@ func (c aCase) because(err error) aCase {
 func (c aCase) is(result string) aCase          { c.result = result; return c }
 func (c aCase) as(k Kind) aCase                 { c.want = k; return c }
 func (c aCase) on(entries ...Entry) aCase       { c.initial = entries; return c }
-func (c aCase) of(bits uint32) aCase            { c.bits = bits; return c }
-func (c aCase) in(d *Dialect) aCase             { c.dialect = d; return c }
+func (c aCase) withBits(bits uint32) aCase      { c.bits = bits; return c }
+func (c aCase) inDialect(d *Dialect) aCase      { c.dialect = d; return c }
 func (c aCase) big() aCase                      { c.order = BigEndian; return c }
 func (c aCase) inCFI() aCase                    { c.cfi = true; return c }
 func (c aCase) limited(l Limits) aCase          { c.limits = l; return c }
@@ -103,7 +103,7 @@ func (c aCase) run(t *testing.T) {
 			}
 		}
 	}
-	got, err := e.Evaluate(code, m, c.want, c.initial...)
+	got, err := e.Evaluate(t.Context(), code, m, c.want, c.initial...)
 	if diff := cmp.Diff(c.steps, steps); diff != "" {
 		t.Errorf("stack after each step (-want +got):\n%s", diff)
 	}
@@ -111,7 +111,7 @@ func (c aCase) run(t *testing.T) {
 	// what ends at a limit alone takes a minute under the race detector.
 	if !testing.Short() || !errors.Is(err, ErrLimit) {
 		e.Trace = func(Step) {}
-		traced, tracedErr := e.Evaluate(code, m, c.want, c.initial...)
+		traced, tracedErr := e.Evaluate(t.Context(), code, m, c.want, c.initial...)
 		if got.String() != traced.String() || fmt.Sprint(err) != fmt.Sprint(tracedErr) {
 			t.Errorf("got %v, error %v; traced %v, error %v", got, err, traced, tracedErr)
 		}
@@ -167,7 +167,7 @@ var cases = []aCase{
 	expr("A.2.5.4", "").as(ValueKind).illFormed(0, "the stack is empty"),
 	expr("A.2.5.4", "").on(g(5)).is("0x5"),
 	expr("A.2.5.4", "").on(g(5), g(6)).is("0x6"),
-	expr("A.2.5.4", "").on(g(0x1_0000_0005)).of(32).is("0x5"),
+	expr("A.2.5.4", "").on(g(0x1_0000_0005)).withBits(32).is("0x5"),
 	expr("A.2.5.4.4.3", "lit7").as(LocationKind).is("memory 0x7"),
 	expr("A.2.5.4.4.3", "addr 0x1000").as(ValueKind).is("0x1000"),
 	expr("A.2.5.4.4.3", "reg3").as(ValueKind).illFormed(1, "register 3 is no byte address"),
@@ -187,13 +187,13 @@ var cases = []aCase{
 	expr("A.2.5.4.3.1", "const2s -2").is("0xfffffffffffffffe"),
 	expr("A.2.5.4.3.1", "const4u 0xfffffffe").is("0xfffffffe"),
 	expr("A.2.5.4.3.1", "const4s -2").is("0xfffffffffffffffe"),
-	expr("A.2.5.4.3.1", "const4s -2").of(32).is("0xfffffffe"),
+	expr("A.2.5.4.3.1", "const4s -2").withBits(32).is("0xfffffffe"),
 	expr("A.2.5.4.3.1", "const8u 0x123456789abcdef0").is("0x123456789abcdef0"),
-	expr("A.2.5.4.3.1", "const8u 0x123456789abcdef0").of(32).is("0x9abcdef0"),
+	expr("A.2.5.4.3.1", "const8u 0x123456789abcdef0").withBits(32).is("0x9abcdef0"),
 	expr("A.2.5.4.3.1", "const8u 0x123456789abcdef0").big().is("0x123456789abcdef0"),
 	expr("A.2.5.4.3.1", "const8s -3").is("0xfffffffffffffffd"),
 	expr("A.2.5.4.3.1", "constu 300").is("0x12c"),
-	expr("A.2.5.4.3.1", "constu 300").of(8).is("0x2c"),
+	expr("A.2.5.4.3.1", "constu 300").withBits(8).is("0x2c"),
 	expr("A.2.5.4.3.1", "consts -300").is("0xfffffffffffffed4"),
 	expr("A.2.5.4.3.1", "constx 1").with(func(m *testMachine) { m.addrs = []uint64{1, 0x99} }).is("0x99"),
 	expr("A.2.5.4.3.1", "constx 2").with(func(m *testMachine) { m.addrs = []uint64{1, 0x99} }).evaluation(0, "entry 2 is wanted"),
@@ -235,16 +235,16 @@ var cases = []aCase{
 
 	// Arithmetic.
 	expr("DWARF 5, 2.5.1.4", "abs").on(g(minus1)).is("0x1"),
-	expr("DWARF 5, 2.5.1.4", "abs").on(g(0x80)).of(8).is("0x80"),
+	expr("DWARF 5, 2.5.1.4", "abs").on(g(0x80)).withBits(8).is("0x80"),
 	expr("DWARF 5, 2.5.1.4", "abs").on(g(5)).is("0x5"),
 	expr("DWARF 5, 2.5.1.4", "and").on(g(0xf0), g(0x3c)).is("0x30"),
 	expr("DWARF 5, 2.5.1.4", "or").on(g(0xf0), g(0x3c)).is("0xfc"),
 	expr("DWARF 5, 2.5.1.4", "xor").on(g(0xf0), g(0x3c)).is("0xcc"),
-	expr("DWARF 5, 2.5.1.4", "not").on(g(0xf0)).of(16).is("0xff0f"),
-	expr("DWARF 5, 2.5.1.4", "neg").on(g(1)).of(32).is("0xffffffff"),
+	expr("DWARF 5, 2.5.1.4", "not").on(g(0xf0)).withBits(16).is("0xff0f"),
+	expr("DWARF 5, 2.5.1.4", "neg").on(g(1)).withBits(32).is("0xffffffff"),
 	expr("DWARF 5, 2.5.1.4", "div").on(g(7), g(2)).is("0x3"),
 	expr("DWARF 5, 2.5.1.4: signed", "div").on(g(minus1-6), g(2)).is("0xfffffffffffffffd"),
-	expr("DWARF 5, 2.5.1.4: signed", "div").on(g(0xfffffff9), g(2)).of(32).is("0xfffffffd"),
+	expr("DWARF 5, 2.5.1.4: signed", "div").on(g(0xfffffff9), g(2)).withBits(32).is("0xfffffffd"),
 	expr("DWARF 5, 2.5.1.4", "div").on(g(1<<63), g(minus1)).is("0x8000000000000000"),
 	expr("division by zero", "div").on(g(1), g(0)).evaluation(0, "").because(ErrDivisionByZero),
 	expr("DWARF 5, 2.5.1.4: unsigned", "mod").on(g(minus1), g(10)).is("0x5"),
@@ -253,19 +253,19 @@ var cases = []aCase{
 	expr("DWARF 5, 2.5.1.4", "minus").on(g(5), g(7)).is("0xfffffffffffffffe"),
 	expr("DWARF 5, 2.5.1.4", "mul").on(g(1<<33), g(1<<31+1)).is("0x200000000"),
 	expr("DWARF 5, 2.5.1.4", "plus").on(g(minus1), g(2)).is("0x1"),
-	expr("DWARF 5, 2.5.1.4", "plus").on(g(0xffffffff), g(2)).of(32).is("0x1"),
+	expr("DWARF 5, 2.5.1.4", "plus").on(g(0xffffffff), g(2)).withBits(32).is("0x1"),
 	expr("DWARF 5, 2.5.1.4", "plus_uconst 300").on(g(1)).is("0x12d"),
 	expr("DWARF 5, 2.5.1.4", "shl").on(g(3), g(4)).is("0x30"),
 	expr("DWARF 5, 2.5.1.4", "shl").on(g(3), g(64)).is("0x0"),
-	expr("DWARF 5, 2.5.1.4", "shl").on(g(3), g(31)).of(32).is("0x80000000"),
+	expr("DWARF 5, 2.5.1.4", "shl").on(g(3), g(31)).withBits(32).is("0x80000000"),
 	expr("DWARF 5, 2.5.1.4", "shr").on(g(minus1), g(60)).is("0xf"),
 	expr("DWARF 5, 2.5.1.4", "shr").on(g(minus1), g(minus1)).is("0x0"),
 	expr("DWARF 5, 2.5.1.4", "shra").on(g(0xffffffffffffff00), g(4)).is("0xfffffffffffffff0"),
-	expr("DWARF 5, 2.5.1.4", "shra").on(g(0x80000000), g(40)).of(32).is("0xffffffff"),
+	expr("DWARF 5, 2.5.1.4", "shra").on(g(0x80000000), g(40)).withBits(32).is("0xffffffff"),
 
 	// Control flow; comparison is signed.
 	expr("DWARF 5, 2.5.1.5", "lt").on(g(minus1), g(0)).is("0x1"),
-	expr("DWARF 5, 2.5.1.5", "lt").on(g(0xffffffff), g(0)).of(32).is("0x1"),
+	expr("DWARF 5, 2.5.1.5", "lt").on(g(0xffffffff), g(0)).withBits(32).is("0x1"),
 	expr("DWARF 5, 2.5.1.5", "lt").on(g(0xffffffff), g(0)).is("0x0"),
 	expr("DWARF 5, 2.5.1.5", "le").on(g(4), g(4)).is("0x1"),
 	expr("DWARF 5, 2.5.1.5", "le").on(g(5), g(4)).is("0x0"),
@@ -317,7 +317,7 @@ var cases = []aCase{
 
 	// Memory locations.
 	expr("A.2.5.4.4.3", "addr 0x1234").is("memory 0x1234"),
-	expr("A.2.5.4.4.3", "addr 0x1234").of(16).big().is("memory 0x1234"),
+	expr("A.2.5.4.4.3", "addr 0x1234").withBits(16).big().is("memory 0x1234"),
 	expr("A.2.5.4.4.3", "addrx 0").with(func(m *testMachine) { m.addrs = []uint64{0x40} }).is("memory 0x40"),
 	expr("A.2.5.4.4.3", "lit16; lit3; LLVM_form_aspace_address").is("memory 3:0x10"),
 	expr("A.2.5.4.4.3: cut to the space", "const8u 0x100000010; lit3; LLVM_form_aspace_address").is("memory 3:0x10"),
@@ -342,7 +342,7 @@ var cases = []aCase{
 		m.base = &l
 	}).illFormed(0, "frame base is implicit 01"),
 	expr("A.2.5.4.4.3", "breg3 -8").with(registers(0, 0, 0, 0x100)).is("memory 0xf8"),
-	expr("A.2.5.4.4.3: modulo the address size", "breg0 -8").with(registers(4)).of(32).is("memory 0xfffffffc"),
+	expr("A.2.5.4.4.3: modulo the address size", "breg0 -8").with(registers(4)).withBits(32).is("memory 0xfffffffc"),
 	expr("A.2.5.4.4.3", "breg31 1").with(func(m *testMachine) { m.setRegister(31, 2) }).is("memory 0x3"),
 	expr("A.2.5.4.4.3", "bregx 31 300").with(func(m *testMachine) { m.setRegister(31, 2) }).is("memory 0x12e"),
 	expr("A.2.5.4.4.3: register smaller than an address", "bregx 32 0").evaluation(0, "64 bits of register 32 of 32 bits").because(ErrOutOfBounds),
@@ -397,10 +397,10 @@ var cases = []aCase{
 	// Reading.
 	expr("A.2.5.4.3.4", "lit16; deref").with(bytesAt(0, 16, 1, 2, 3, 4, 5, 6, 7, 8)).is("0x807060504030201"),
 	expr("A.2.5.4.3.4", "lit16; deref").with(bytesAt(0, 16, 1, 2, 3, 4, 5, 6, 7, 8)).big().is("0x102030405060708"),
-	expr("A.2.5.4.3.4", "lit16; deref").with(bytesAt(0, 16, 1, 2, 3, 4)).of(32).is("0x4030201"),
+	expr("A.2.5.4.3.4", "lit16; deref").with(bytesAt(0, 16, 1, 2, 3, 4)).withBits(32).is("0x4030201"),
 	expr("A.2.5.4.3.4", "lit16; deref_size 2").with(bytesAt(0, 16, 1, 0xff)).is("0xff01"),
 	expr("A.2.5.4.3.4", "lit16; deref_size 2").with(bytesAt(0, 16, 1, 0xff)).big().is("0x1ff"),
-	expr("A.2.5.4.3.4: cut to the generic type", "lit16; deref_size 16").with(bytesAt(0, 16, 1, 2, 3, 4)).of(32).is("0x4030201"),
+	expr("A.2.5.4.3.4: cut to the generic type", "lit16; deref_size 16").with(bytesAt(0, 16, 1, 2, 3, 4)).withBits(32).is("0x4030201"),
 	expr("A.2.5.4.3.4", "lit16; deref_size 0").is("0x0"),
 	expr("A.2.5.4.3.4", "lit16; deref").evaluation(1, "no memory at 0:0x10"),
 	expr("A.2.5.4.3.4", "const8s -4; deref").evaluation(9, "").because(ErrOutOfBounds),
@@ -414,7 +414,7 @@ var cases = []aCase{
 	expr("A.2.5.4.3.4", "implicit_value 0102; deref").evaluation(4, "").because(ErrOutOfBounds),
 	expr("A.2.5.4.3.4", "const1u 77; stack_value; deref").is("0x4d"),
 	expr("A.2.5.4.3.4", "const1u 77; stack_value; deref").big().is("0x4d"),
-	expr("A.2.5.4.3.4", "const1u 77; stack_value; deref").of(12).big().is("0x4d"),
+	expr("A.2.5.4.3.4", "const1u 77; stack_value; deref").withBits(12).big().is("0x4d"),
 	expr("A.2.5.4.3.4", "lit16; lit4; LLVM_bit_offset; deref_size 1").with(bytesAt(0, 16, 0x12, 0x34)).is("0x41"),
 	expr("A.2.5.4.3.4", "lit16; lit4; LLVM_bit_offset; deref_size 1").with(bytesAt(0, 16, 0x12, 0x34)).big().is("0x23"),
 	expr("A.2.5.4.3.4", "lit3; lit16; xderef").with(bytesAt(3, 16, 1, 2, 3, 4, 5, 6, 7, 8)).is("0x807060504030201"),
@@ -428,23 +428,23 @@ var cases = []aCase{
 	expr("A.2.5.4.3.4", "entry_value { reg5 }").with(func(m *testMachine) {
 		m.entry = func(b []byte) (Value, error) { return GenericValue(uint64(b[0])), nil }
 	}).is("0x55"),
-	expr("A.2.5.4.3.4", "GNU_entry_value { reg5 }; lit1; plus").in(DWARF5).with(func(m *testMachine) {
+	expr("A.2.5.4.3.4", "GNU_entry_value { reg5 }; lit1; plus").inDialect(DWARF5).with(func(m *testMachine) {
 		m.entry = func(b []byte) (Value, error) { return GenericValue(uint64(b[0])), nil }
 	}).is("0x56"),
 	expr("A.2.5.4.3.4", "entry_value { reg5 }").evaluation(0, "calling frame").because(ErrNoContext),
 	expr("A.2.5.4.3.4", "entry_value { reg5 }").with(func(m *testMachine) {
 		m.entry = func([]byte) (Value, error) { return Value{}, &Error{Kind: IllFormed, Err: errors.New("inner")} }
 	}).illFormed(0, "inner"),
-	expr("GNU", "lit8; GNU_push_tls_address").in(DWARF5).with(func(m *testMachine) { m.tls = 0x9000 }).is("memory 0x9008"),
-	expr("GNU", "GNU_addr_index 0").in(DWARF5).with(func(m *testMachine) { m.addrs = []uint64{0x40} }).is("memory 0x40"),
-	expr("GNU", "GNU_const_index 0").in(DWARF5).with(func(m *testMachine) { m.addrs = []uint64{0x40} }).is("0x40"),
+	expr("GNU", "lit8; GNU_push_tls_address").inDialect(DWARF5).with(func(m *testMachine) { m.tls = 0x9000 }).is("memory 0x9008"),
+	expr("GNU", "GNU_addr_index 0").inDialect(DWARF5).with(func(m *testMachine) { m.addrs = []uint64{0x40} }).is("memory 0x40"),
+	expr("GNU", "GNU_const_index 0").inDialect(DWARF5).with(func(m *testMachine) { m.addrs = []uint64{0x40} }).is("0x40"),
 
 	// Implicit locations.
 	expr("A.2.5.4.4.5", "implicit_value 0102030405060708090a").is("implicit 0102030405060708090a"),
 	expr("A.2.5.4.4.5", "implicit_value 010203").is("implicit 010203"),
 	expr("A.2.5.4.4.5", "0x9e00").is("implicit "),
 	expr("A.2.5.4.4.5", "lit5; stack_value").is("implicit 0500000000000000"),
-	expr("A.2.5.4.4.5", "lit5; stack_value").of(32).big().is("implicit 00000005"),
+	expr("A.2.5.4.4.5", "lit5; stack_value").withBits(32).big().is("implicit 00000005"),
 	expr("A.2.5.4.4.5: not the end of the expression", "lit5; stack_value; deref; lit1; plus").is("0x6"),
 	expr("A.2.5.4.4.5", "reg0; stack_value").illFormed(1, "a value is needed"),
 	expr("A.2.5.4.4.5", "addr 8; stack_value").is("implicit 0800000000000000"),
@@ -467,7 +467,7 @@ var cases = []aCase{
 	expr("A.2.5.4.4.5", "implicit_pointer 0x40 2; deref; lit1; plus").evaluation(8, "").because(ErrImplicitPointer),
 	expr("A.2.5.4.4.5", "implicit_pointer 0x40 2; deref_size 4").evaluation(6, "").because(ErrImplicitPointer),
 	expr("A.2.5.4.4.5", "implicit_pointer 0x40 2; LLVM_offset_uconst 4; deref_size 4").evaluation(9, "").because(ErrImplicitPointer),
-	expr("A.2.5.4.4.5", "GNU_implicit_pointer 0x40 2").in(DWARF5).is("implicit-pointer 0x40+2"),
+	expr("A.2.5.4.4.5", "GNU_implicit_pointer 0x40 2").inDialect(DWARF5).is("implicit-pointer 0x40+2"),
 	expr("A.2.5.4.4.5: in parts, in order", "implicit_pointer 0x40 2; piece 3; implicit_pointer 0x40 2; bit_piece 40 24").is(
 		"composite {24: implicit-pointer 0x40+2; 40: implicit-pointer 0x40+2 +24 bits}"),
 
@@ -483,7 +483,7 @@ var cases = []aCase{
 	expr("A.2.5.4.4.6: bits outside the storage", "reg3; bit_piece 3 62").illFormed(1, "").because(ErrOutOfBounds),
 	expr("A.2.5.4.4.6: bits outside the storage", "reg3; piece 9").illFormed(1, "part of 72 bits of register 3").because(ErrOutOfBounds),
 	expr("A.2.5.4.4.6: bits outside the storage", "implicit_value 0102; piece 3").illFormed(4, "").because(ErrOutOfBounds),
-	expr("A.2.5.4.4.6: bits outside the storage", "const8s -3; piece 4").illFormed(9, "").because(ErrOutOfBounds).of(60),
+	expr("A.2.5.4.4.6: bits outside the storage", "const8s -3; piece 4").illFormed(9, "").because(ErrOutOfBounds).withBits(60),
 	expr("A.2.5.4.4.6", "const8s -3; piece 3").is("composite {24: memory 0xfffffffffffffffd}"),
 	expr("A.2.5.4.4.6: bits outside the storage", "const8s -3; piece 4").illFormed(9, "").because(ErrOutOfBounds),
 	// Values that gdb has for such variables of s390x.
@@ -501,7 +501,7 @@ var cases = []aCase{
 	expr("DWARF 5, 2.6.1.2: the least significant bits", "implicit_value 0102030405060708; bit_piece 16 0").big().is("composite {16: implicit 0102030405060708 +48 bits}"),
 	expr("DWARF 5, 2.6.1.2: the whole value", "implicit_value 0102; bit_piece 16 0").big().is("composite {16: implicit 0102}"),
 	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").big().is("composite {16: implicit 0000000011223344 +48 bits}"),
-	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").big().of(32).is("composite {16: implicit 11223344 +16 bits}"),
+	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").big().withBits(32).is("composite {16: implicit 11223344 +16 bits}"),
 	expr("DWARF 5, 2.6.1.2", "const4u 0x11223344; stack_value; bit_piece 16 0").is("composite {16: implicit 4433221100000000}"),
 	expr("DWARF 5, 2.6.1.2: bits outside the value", "lit1; stack_value; bit_piece 16 56").big().illFormed(2, "").because(ErrOutOfBounds),
 	expr("A.2.5.4.4.6: another operation's offset", "reg3; LLVM_offset_uconst 2; piece 2").big().is("composite {16: register 3 +16 bits}"),
@@ -535,11 +535,11 @@ var cases = []aCase{
 	expr("limits", "piece 1").limited(Limits{Nesting: 1}).on(LocationEntry(CompositeLocation([]Part{{Bits: 16, Location: RegisterLocation(3, noScope)}}))).evaluation(0, "nested deeper than 1").because(ErrLimit),
 
 	// The whole expressions of the documents and of compilers.
-	expr("x86-64 PLT", "breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus").in(DWARF5).as(LocationKind).with(func(m *testMachine) {
+	expr("x86-64 PLT", "breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus").inDialect(DWARF5).as(LocationKind).with(func(m *testMachine) {
 		m.setRegister(7, 0x7000)
 		m.setRegister(16, 0x40102b)
 	}).is("memory 0x7010"),
-	expr("x86-64 PLT", "breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus").in(DWARF5).as(LocationKind).with(func(m *testMachine) {
+	expr("x86-64 PLT", "breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus").inDialect(DWARF5).as(LocationKind).with(func(m *testMachine) {
 		m.setRegister(7, 0x7000)
 		m.setRegister(16, 0x401020)
 	}).is("memory 0x7008"),
@@ -554,7 +554,7 @@ var cases = []aCase{
 	expr("A.6.4.2", "constx 0").inCFI().illFormed(0, "").because(ErrNotInCFI),
 	expr("A.6.4.2", "lit1; call_frame_cfa").inCFI().illFormed(1, "").because(ErrNotInCFI),
 	expr("A.6.4.2", "entry_value { reg5 }").inCFI().illFormed(0, "").because(ErrNotInCFI),
-	expr("A.6.4.2", "GNU_entry_value { reg5 }").in(DWARF5).inCFI().illFormed(0, "").because(ErrNotInCFI),
+	expr("A.6.4.2", "GNU_entry_value { reg5 }").inDialect(DWARF5).inCFI().illFormed(0, "").because(ErrNotInCFI),
 	expr("A.6.4.2", "implicit_pointer 0 0").inCFI().illFormed(0, "").because(ErrNotInCFI),
 	expr("A.6.4.2", "push_object_address").inCFI().illFormed(0, "").because(ErrNotInCFI),
 	expr("A.6.4.2", "lit1; LLVM_offset_uconst 1").inCFI().is("memory 0x2"),

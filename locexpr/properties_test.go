@@ -4,6 +4,7 @@ package locexpr
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"math/big"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // builder writes expressions of the canonical dialect.
@@ -42,7 +45,7 @@ func (b *builder) bitOffset(n uint64) {
 // sameBits fails unless two locations have the same n bits, or both none.
 func sameBits(r *rapid.T, m Machine, a, b Location, n uint64) {
 	x, y := make([]byte, byteCount(n)), make([]byte, byteCount(n))
-	errA, errB := a.Read(m, x, n), b.Read(m, y, n)
+	errA, errB := a.Read(context.Background(), m, x, n), b.Read(context.Background(), m, y, n)
 	if (errA == nil) != (errB == nil) || errA == nil && !bytes.Equal(x, y) {
 		r.Fatalf("%d bits of\n%v: %x, error %v\n%v: %x, error %v", n, a, x, errA, b, y, errB)
 	}
@@ -94,11 +97,11 @@ func TestSelectBitPieceEqualsItsDefinitionByPieces(t *testing.T) {
 		}
 		pieces.op("LLVM_piece_end")
 		e := Evaluator{Dialect: Canonical, Order: order}
-		got, err := e.Location(once.code, w.m, initial...)
+		got, err := e.Location(t.Context(), once.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
-		want, err := e.Location(pieces.code, w.m, initial...)
+		want, err := e.Location(t.Context(), pieces.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -196,11 +199,11 @@ func TestOverlayEqualsItsDefinitionByPieces(t *testing.T) {
 			pieces.op("LLVM_piece_end")
 		}
 		e := Evaluator{Dialect: Canonical, Order: order}
-		got, err := e.Location(once.code, w.m, initial...)
+		got, err := e.Location(t.Context(), once.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
-		want, err := e.Location(pieces.code, w.m, initial...)
+		want, err := e.Location(t.Context(), pieces.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -242,11 +245,11 @@ func regroup(r *rapid.T, parts []Part) Location {
 		}
 	}
 	if len(out) > 1 && rapid.Bool().Draw(r, "group") {
-		at := rapid.IntRange(1, len(out)-1).Draw(r, "at")
-		group := CompositeLocation(out[:at])
+		first := rapid.IntRange(1, len(out)-1).Draw(r, "at")
+		group := CompositeLocation(out[:first])
 		size, _ := group.Place(0).StorageBits()
 		if size > 0 {
-			out = append([]Part{{size, group}}, out[at:]...)
+			out = append([]Part{{size, group}}, out[first:]...)
 		}
 	}
 	return CompositeLocation(out)
@@ -280,7 +283,7 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 			build.op("bit_piece", parts[i].Bits, 0)
 		}
 		e := Evaluator{Dialect: Canonical, Order: order}
-		built, err := e.Location(build.code, w.m, initial...)
+		built, err := e.Location(t.Context(), build.code, w.m, initial...)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -304,10 +307,10 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 				code.op("LLVM_extend", k, 2)
 				left = 2 * k
 			case 3:
-				at := rapid.Uint64Range(0, left-1).Draw(r, "at")
-				k := rapid.Uint64Range(0, min(left-at, 64)).Draw(r, "overlay")
+				offset := rapid.Uint64Range(0, left-1).Draw(r, "at")
+				k := rapid.Uint64Range(0, min(left-offset, 64)).Draw(r, "overlay")
 				code.op("reg3")
-				code.op("constu", at)
+				code.op("constu", offset)
 				code.op("constu", k)
 				code.op("LLVM_bit_overlay")
 			default:
@@ -321,7 +324,7 @@ func TestEvaluationDoesNotDependOnHowACompositeWasBuilt(t *testing.T) {
 		}
 		var results []Location
 		for _, l := range []Location{plain, other, built} {
-			result, err := e.Location(code.code, w.m, LocationEntry(l))
+			result, err := e.Location(t.Context(), code.code, w.m, LocationEntry(l))
 			if err != nil {
 				r.Fatalf("%v: %v", l, err)
 			}
@@ -344,10 +347,10 @@ func TestTraceSaysWhatEachOperationDid(t *testing.T) {
 	m.callees = map[EntryRef]Callee{{0x30, true}: {Kind: CalleeExpression, Expr: []byte{0x12, 0x22}}}
 	var steps []Step
 	e := Evaluator{Dialect: Canonical, Names: stepNames{}, Trace: func(s Step) { steps = append(steps, s) }}
-	m.entry = func(expr []byte) (Value, error) { return e.EntryValue(expr, m) }
+	m.entry = func(expr []byte) (Value, error) { return e.EntryValue(t.Context(), expr, m) }
 	code := assemble(t, Canonical, 8, LittleEndian, "entry_value { reg3 }; call2 0x30; regx 3; bra 1; nop; drop")
 	m.setRegister(3, 5)
-	if _, err := e.Evaluate(code, m, AnyKind); err == nil {
+	if _, err := e.Evaluate(t.Context(), code, m, AnyKind); err == nil {
 		t.Fatal("a register is no condition")
 	}
 	var got strings.Builder
@@ -400,19 +403,21 @@ func TestTheWireHasEveryOperation(t *testing.T) {
 		}
 	}
 	numbers := map[uint64]string{}
-	for i := range vendorRows {
-		v := &vendorRows[i]
-		if other, ok := numbers[v.canonical]; ok || v.canonical == 0 {
-			t.Errorf("%s has canonical number 0x%x, and so has %q", v.op.Name, v.canonical, other)
+	for _, v := range vendorRows {
+		if other, ok := numbers[v.user]; ok || v.user == 0 || v.op.Name == "" {
+			t.Errorf("%s has canonical number 0x%x, and so has %q", v.op.Name, v.user, other)
 		}
-		numbers[v.canonical] = v.op.Name
+		numbers[v.user] = v.op.Name
+	}
+	if len(numbers) != len(dw.VendorOps) {
+		t.Errorf("%d operations of vendors, expected %d", len(numbers), len(dw.VendorOps))
 	}
 }
 
 func TestAnUninitializedResultIsMarked(t *testing.T) {
 	var e Evaluator
 	for text, want := range map[string]bool{"lit3; GNU_uninit": true, "lit3": false, "addr 3; GNU_uninit": true} {
-		got, err := e.Evaluate(assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
+		got, err := e.Evaluate(t.Context(), assemble(t, DWARF5, 8, LittleEndian, text), NoContext{}, AnyKind)
 		if err != nil || got.IsUninitialized() != want {
 			t.Errorf("%s: got %v, error %v", text, got.IsUninitialized(), err)
 		}
@@ -427,7 +432,7 @@ func TestErrorsOfTheContextKeepTheirKind(t *testing.T) {
 		"call2 1": IllFormed, "call2 2": Evaluation, "call2 3": IllFormed, "const_type 0x77 00": IllFormed, "LLVM_push_iteration": Evaluation,
 	} {
 		e.Dialect = Canonical
-		_, err := e.Evaluate(assemble(t, Canonical, 8, LittleEndian, text), m, AnyKind)
+		_, err := e.Evaluate(t.Context(), assemble(t, Canonical, 8, LittleEndian, text), m, AnyKind)
 		var fail *Error
 		if !errors.As(err, &fail) || fail.Kind != want {
 			t.Errorf("%s: got error %v, want %v", text, err, want)

@@ -4,7 +4,7 @@ package locexpr
 
 import "github.com/unwindd/unwindd/internal/leb128"
 
-// quick says what an operation does where nothing but integers of the generic
+// quick is the effect of an operation where nothing but integers of the generic
 // type takes part, which is nearly always. quickly executes it then; the
 // operation's function does every case.
 type quick uint8

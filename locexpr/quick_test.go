@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -17,14 +18,14 @@ type steppingContext struct {
 	e *Evaluator
 }
 
-func (c steppingContext) RegisterValue(reg uint64) (uint64, error) {
+func (c steppingContext) RegisterValue(_ context.Context, reg uint64) (uint64, error) {
 	if reg == 31 {
 		return 0, errors.New("register 31 was not saved")
 	}
-	if _, err := c.e.Value([]byte{0x30, 0x31, 0x22}, c.testMachine); err != nil {
+	if _, err := c.e.Value(context.Background(), []byte{0x30, 0x31, 0x22}, c.testMachine); err != nil {
 		return 0, err
 	}
-	return c.testMachine.RegisterValue(reg)
+	return c.testMachine.RegisterValue(context.Background(), reg)
 }
 
 // A trace is taken of every operation's own function, so evaluations with and
@@ -85,7 +86,7 @@ func TestQuickOperationsDoWhatTheOperationsDo(t *testing.T) {
 		}
 		want := rapid.SampledFrom([]Kind{AnyKind, ValueKind, LocationKind}).Draw(r, "want")
 		run := func() string {
-			result, err := e.Evaluate(code, ctx, want, initial...)
+			result, err := e.Evaluate(t.Context(), code, ctx, want, initial...)
 			return fmt.Sprintf("%v, error %v, %d steps left", result, err, e.steps)
 		}
 		got := run()

@@ -3,6 +3,7 @@
 package locexpr
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ func doubled(t *testing.T, levels int, reg string) Location {
 	for i := range levels {
 		fmt.Fprintf(&b, "; LLVM_extend %d, 2", 32<<i)
 	}
-	l, err := e.Location(parsed(t, Canonical, b.String()), newTestMachine(LittleEndian, 64))
+	l, err := e.Location(t.Context(), parsed(t, Canonical, b.String()), newTestMachine(LittleEndian, 64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestTextOfSharedPartsIsBounded(t *testing.T) {
 	// Bytes that parts share.
 	e := &Evaluator{Dialect: Canonical}
 	expr := parsed(t, Canonical, "implicit_value "+hex.EncodeToString(make([]byte, 50000))+"; LLVM_extend 8, 4000")
-	shared, err := e.Location(expr, newTestMachine(LittleEndian, 64))
+	shared, err := e.Location(t.Context(), expr, newTestMachine(LittleEndian, 64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestTraceIsBounded(t *testing.T) {
 			m.entry = func([]byte) (Value, error) { return GenericValue(1), nil }
 			expr := parsed(t, Canonical, text)
 			within(t, "tracing", func() {
-				if _, err := e.Location(expr, m); !errors.Is(err, ErrLimit) {
+				if _, err := e.Location(t.Context(), expr, m); !errors.Is(err, ErrLimit) {
 					t.Errorf("%v, expected %v", err, ErrLimit)
 				}
 			})
@@ -138,14 +139,14 @@ func TestPartsAreBoundedInAll(t *testing.T) {
 	evaluated := 0
 	ctx := &askingContext{cfa: func() (Location, error) {
 		evaluated++
-		return e.Derive().Location(inner, NoContext{})
+		return e.Derive().Location(t.Context(), inner, NoContext{})
 	}}
 	expr := parsed(t, Canonical, strings.Repeat("call_frame_cfa; ", 100))
-	if _, err := e.Location(expr, ctx); !errors.Is(err, ErrLimit) || evaluated != 17 {
+	if _, err := e.Location(t.Context(), expr, ctx); !errors.Is(err, ErrLimit) || evaluated != 17 {
 		t.Errorf("%d evaluations: %v, expected %v in the 17th", evaluated, err, ErrLimit)
 	}
 	// The next one has all of them again.
-	if _, err := e.Location(inner, NoContext{}); err != nil {
+	if _, err := e.Location(t.Context(), inner, NoContext{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -166,13 +167,13 @@ func TestPlacesOfListsAreBounded(t *testing.T) {
 	}
 	ctx.lists = []*LocationLists{list(call), list(call), list(call), list(nil)}
 	within(t, "evaluating the list", func() {
-		l, err := e.EvaluateList(ctx.lists[0], 0, 0, ctx)
+		l, err := e.EvaluateList(t.Context(), ctx.lists[0], 0, 0, ctx)
 		if !errors.Is(err, ErrLimit) {
 			t.Errorf("%d places: %v, expected %v", l.NumPlaces(), err, ErrLimit)
 		}
 	})
 	ctx.lists, ctx.evaluated = ctx.lists[2:], 0
-	if l, err := e.EvaluateList(ctx.lists[0], 0, 0, ctx); !errors.Is(err, ErrLimit) && l.NumPlaces() > 1<<16 {
+	if l, err := e.EvaluateList(t.Context(), ctx.lists[0], 0, 0, ctx); !errors.Is(err, ErrLimit) && l.NumPlaces() > 1<<16 {
 		t.Errorf("%d places: %v", l.NumPlaces(), err)
 	}
 	if ctx.evaluated*maxListMatches > 1<<16 {
@@ -191,10 +192,10 @@ type callingLists struct {
 
 func (c *callingLists) ProgramLocation() (uint64, error) { return 0x100, nil }
 
-func (c *callingLists) CallEntry(EntryRef) (Callee, error) {
+func (c *callingLists) CallEntry(context.Context, EntryRef) (Callee, error) {
 	c.level++
 	defer func() { c.level-- }()
 	c.evaluated++
-	l, err := c.e.EvaluateList(c.lists[c.level], 0, 0, c)
+	l, err := c.e.EvaluateList(context.Background(), c.lists[c.level], 0, 0, c)
 	return Callee{Kind: CalleeLocation, Location: l}, err
 }

@@ -21,10 +21,10 @@ func (ev *evaluation) push() (*Entry, error) {
 }
 
 func (ev *evaluation) grow() error {
-	if ev.n >= ev.by.Limits.depth() {
-		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.by.Limits.depth())
+	if ev.n >= ev.settings.Limits.depth() {
+		return fmt.Errorf("%w: more than %d entries on the stack", ErrLimit, ev.settings.Limits.depth())
 	}
-	larger := make([]Entry, min(2*len(ev.stack), ev.by.Limits.depth()))
+	larger := make([]Entry, min(2*len(ev.stack), ev.settings.Limits.depth()))
 	copy(larger, ev.stack)
 	ev.stack = larger
 	return nil
@@ -207,7 +207,7 @@ var errIncomplete = illFormedf("incomplete composite location")
 
 // memory returns a byte address of a space, bound to the context.
 func (ev *evaluation) memory(space AddressSpace, address uint64) Location {
-	return Location{place: Place{Storage: Memory, Space: space, Address: address, Scope: ev.ctx.Scope()}}
+	return Location{place: Place{Storage: Memory, Space: space, Address: address, Scope: ev.context.Scope()}}
 }
 
 // pick returns entry index, counted from the top, for a stack operation.
@@ -237,7 +237,7 @@ func (ev *evaluation) pushCopy(index int) error {
 
 func opDup(ev *evaluation) error  { return ev.pushCopy(0) }
 func opOver(ev *evaluation) error { return ev.pushCopy(1) }
-func opPick(ev *evaluation) error { return ev.pushCopy(int(ev.in.Operands[0])) }
+func opPick(ev *evaluation) error { return ev.pushCopy(int(ev.inst.Operands[0])) }
 
 func opDrop(ev *evaluation) error {
 	if _, err := ev.pick(0); err != nil {

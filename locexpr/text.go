@@ -32,7 +32,7 @@ type Names interface {
 	SpaceName(space AddressSpace) (name string, ok bool)
 }
 
-// A TextError says why a text is no expression.
+// A TextError is the reason why a text is no expression.
 type TextError struct {
 	Offset int    // in the text, in bytes
 	Op     string // the name of the operation, as far as it is known

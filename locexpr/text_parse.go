@@ -160,12 +160,12 @@ func (p *parser) operation(out []byte, depth int) ([]byte, error) {
 			p.skipBlanks()
 		}
 		count++
-		at := p.pos
+		start := p.pos
 		if out, err = p.operand(out, op, kind, depth); err != nil {
 			if nested := (*TextError)(nil); errors.As(err, &nested) {
 				return nil, err
 			}
-			return nil, p.errorf(at, op.Name, "operand %d: %w", count, err)
+			return nil, p.errorf(start, op.Name, "operand %d: %w", count, err)
 		}
 	}
 	p.skipBlanks()

@@ -24,16 +24,16 @@ func init() { formatStep = FormatText }
 
 // trace reports the operation from offset to end.
 func (ev *evaluation) trace(offset, end int) {
-	step := Step{Offset: offset, Depth: ev.e.nesting - 1 + ev.calls, Op: ev.in.Op.Name}
+	step := Step{Offset: offset, Depth: ev.e.nesting - 1 + ev.calls, Op: ev.inst.Op.Name}
 	if ev.e.traced < maxTraced {
 		step.Op = formatStep(ev.dec.Expr[offset:end], TextOptions{
 			Dialect: ev.dec.Dialect, AddressSize: ev.dec.AddressSize, OffsetSize: ev.dec.OffsetSize,
-			Order: ev.dec.Order, Names: ev.by.Names,
+			Order: ev.dec.Order, Names: ev.settings.Names,
 		})
 		ev.e.traced += len(step.Op)
 	}
 	step.Stack = ev.traceStack()
-	ev.by.Trace(step)
+	ev.settings.Trace(step)
 }
 
 // What all steps of an evaluation, and of those within it, may have of text.

@@ -474,36 +474,36 @@ func compareOrdered[T int64 | uint64 | float64](a, b T) int {
 // bits, and of a floating point number the fraction is dropped; what is not 0
 // is true. It is an error when a floating point number has no integer of the
 // type.
-func (ev *evaluation) convert(v Value, to *BaseType) (Value, error) {
+func (ev *evaluation) convert(v Value, typ *BaseType) (Value, error) {
 	from := v.typ
-	if from.Same(to) {
-		v.typ = to
+	if from.Same(typ) {
+		v.typ = typ
 		return v, nil
 	}
 	if err := ev.chargeWide(addOp, v.Bits()); err != nil {
 		return Value{}, err
 	}
 	fromElements, toElements := v.Elements(), 0
-	if to != nil {
-		toElements = int(to.Elements)
+	if typ != nil {
+		toElements = int(typ.Elements)
 	}
 	if fromElements != toElements {
-		return Value{}, illFormed{fmt.Errorf("%w: no conversion of type %v to %v", ErrType, from, to)}
+		return Value{}, illFormed{fmt.Errorf("%w: no conversion of type %v to %v", ErrType, from, typ)}
 	}
 	if toElements == 0 {
-		return ev.convertScalar(v, to)
+		return ev.convertScalar(v, typ)
 	}
-	ef, et := from.element(), to.element()
-	return ev.eachElement(to, func(i int) (Value, error) { return ev.convertScalar(v.element(&ef, i), &et) })
+	ef, et := from.element(), typ.element()
+	return ev.eachElement(typ, func(i int) (Value, error) { return ev.convertScalar(v.element(&ef, i), &et) })
 }
 
-func (ev *evaluation) convertScalar(v Value, to *BaseType) (Value, error) {
-	fc, tc := v.typ.class(), to.class()
+func (ev *evaluation) convertScalar(v Value, typ *BaseType) (Value, error) {
+	fc, tc := v.typ.class(), typ.class()
 	if fc == opaqueClass || tc == opaqueClass {
-		return Value{}, fmt.Errorf("%w: no conversion of type %v to %v", ErrArithmetic, v.typ, to)
+		return Value{}, fmt.Errorf("%w: no conversion of type %v to %v", ErrArithmetic, v.typ, typ)
 	}
 	if fc != floatClass && tc != floatClass {
-		return ev.convertInteger(v, to)
+		return ev.convertInteger(v, typ)
 	}
 	var n floatNumber
 	if fc == floatClass {
@@ -513,17 +513,17 @@ func (ev *evaluation) convertScalar(v Value, to *BaseType) (Value, error) {
 		}
 		n = format.number(&v)
 		if tc != floatClass {
-			return ev.truncate(n, to)
+			return ev.truncate(n, typ)
 		}
 	}
-	format, err := to.floatFormat()
+	format, err := typ.floatFormat()
 	if err != nil {
 		return Value{}, err
 	}
 	if fc == floatClass {
-		return format.value(to, n), nil
+		return format.value(typ, n), nil
 	}
-	return format.ofInteger(to, &v), nil
+	return format.ofInteger(typ, &v), nil
 }
 
 // ofInteger returns the number nearest to an integer.
@@ -550,46 +550,46 @@ func (f *floatFormat) ofInteger(t *BaseType, v *Value) Value {
 	return f.value(t, floatNumber{big: new(big.Float).SetPrec(uint(max(x.BitLen(), 1))).SetInt(x)})
 }
 
-func (ev *evaluation) convertInteger(v Value, to *BaseType) (Value, error) {
-	if to.class() == booleanClass {
+func (ev *evaluation) convertInteger(v Value, typ *BaseType) (Value, error) {
+	if typ.class() == booleanClass {
 		truth := uint64(0)
 		if v.word != 0 || v.more != nil && v.unsigned().Sign() != 0 {
 			truth = 1
 		}
-		return TypedValue(to, truth), nil
+		return TypedValue(typ, truth), nil
 	}
-	if v.more == nil && (to == nil || to.Size() <= 64) {
+	if v.more == nil && (typ == nil || typ.Size() <= 64) {
 		word := v.word
 		if v.typ.class() == signedClass {
 			word = signExtend(word, uint32(v.Bits()))
 		}
-		if to == nil {
+		if typ == nil {
 			return Value{word: word & ev.mask, bits: ev.bits}, nil
 		}
-		return TypedValue(to, word), nil
+		return TypedValue(typ, word), nil
 	}
-	w := BigValue(to, v.Big())
-	if to == nil {
+	w := BigValue(typ, v.Big())
+	if typ == nil {
 		return Value{word: w.word & ev.mask, bits: ev.bits}, nil
 	}
 	return w, nil
 }
 
 // truncate converts a floating point number to an integer.
-func (ev *evaluation) truncate(n floatNumber, to *BaseType) (Value, error) {
-	if to.class() == booleanClass {
+func (ev *evaluation) truncate(n floatNumber, typ *BaseType) (Value, error) {
+	if typ.class() == booleanClass {
 		truth := uint64(0)
 		if n.isNaN() || n.sign() != 0 {
 			truth = 1
 		}
-		return TypedValue(to, truth), nil
+		return TypedValue(typ, truth), nil
 	}
-	size, signed := ev.bits, to.class() == signedClass
-	if to != nil {
-		size = to.Bits
+	size, signed := ev.bits, typ.class() == signedClass
+	if typ != nil {
+		size = typ.Bits
 	}
 	if n.isNaN() {
-		return Value{}, noInteger(to, n)
+		return Value{}, noInteger(typ, n)
 	}
 	if n.big == nil && size <= 64 {
 		x := math.Trunc(n.small)
@@ -599,20 +599,20 @@ func (ev *evaluation) truncate(n floatNumber, to *BaseType) (Value, error) {
 			low = -high
 		}
 		if x < low || x >= high {
-			return Value{}, noInteger(to, n)
+			return Value{}, noInteger(typ, n)
 		}
 		word := uint64(x)
 		if x < 0 { // where a conversion to uint64 is the machine's own affair
 			word = uint64(int64(x))
 		}
-		if to == nil {
+		if typ == nil {
 			return Value{word: word, bits: ev.bits}, nil
 		}
-		return TypedValue(to, word), nil
+		return TypedValue(typ, word), nil
 	}
 	w := n.wide()
 	if w.IsInf() {
-		return Value{}, noInteger(to, n)
+		return Value{}, noInteger(typ, n)
 	}
 	x, _ := w.Int(nil)
 	low, high := new(big.Int), new(big.Int).Lsh(big.NewInt(1), uint(size))
@@ -621,10 +621,10 @@ func (ev *evaluation) truncate(n floatNumber, to *BaseType) (Value, error) {
 		low.Neg(high)
 	}
 	if x.Cmp(low) < 0 || x.Cmp(high) >= 0 {
-		return Value{}, noInteger(to, n)
+		return Value{}, noInteger(typ, n)
 	}
-	v := BigValue(to, x)
-	if to == nil {
+	v := BigValue(typ, x)
+	if typ == nil {
 		v.bits = ev.bits
 	}
 	return v, nil
@@ -636,16 +636,16 @@ func noInteger(t *BaseType, n floatNumber) error {
 
 // reinterpret takes the bits of a value for one of another type of the same
 // size (DWARF 5, 2.5.1.6).
-func (ev *evaluation) reinterpret(v Value, to *BaseType) (Value, error) {
+func (ev *evaluation) reinterpret(v Value, typ *BaseType) (Value, error) {
 	size := uint64(ev.bits)
-	if to != nil {
-		size = to.Size()
+	if typ != nil {
+		size = typ.Size()
 	}
 	if v.Bits() != size {
-		return Value{}, illFormed{fmt.Errorf("%w: %d bits of type %v as the %d bits of type %v", ErrType, v.Bits(), v.typ, size, to)}
+		return Value{}, illFormed{fmt.Errorf("%w: %d bits of type %v as the %d bits of type %v", ErrType, v.Bits(), v.typ, size, typ)}
 	}
-	v.typ = to
-	if to == nil && v.more != nil {
+	v.typ = typ
+	if typ == nil && v.more != nil {
 		return Value{}, illFormed{fmt.Errorf("%w: the generic type has at most 64 bits", ErrType)}
 	}
 	return v, nil
@@ -726,7 +726,7 @@ func (i integer) int64() (v int64, ok bool) {
 	return int64(i.word), true
 }
 
-// isSet says whether bit n of the number is 1; n is below its size.
+// isSet reports whether bit n of the number is 1; n is below its size.
 func (i integer) isSet(n uint64) bool {
 	if i.large != nil {
 		return getBits(i.large.wide(), n, 1, LittleEndian) != 0

@@ -7,9 +7,22 @@ import "fmt"
 // This file has the operations that name a base type (A.2.5.4.3.1,
 // A.2.5.4.3.3, A.2.5.4.3.4).
 
+// A TypeContext has the base types of a compilation unit.
+type TypeContext interface {
+	// BaseType returns the base type at an offset of the compilation unit; nil
+	// is the generic type. It is a failure that IllFormedError marks when what
+	// stands there is no DW_TAG_base_type. An operation that takes offset 0 for
+	// the generic type does not ask.
+	BaseType(offset uint64) (*BaseType, error)
+}
+
 // baseType returns the base type at an offset of the compilation unit.
 func (ev *evaluation) baseType(offset uint64) (*BaseType, error) {
-	t, err := ev.ctx.BaseType(offset)
+	c, ok := ev.context.(TypeContext)
+	if !ok {
+		return nil, noContext(unitElement)
+	}
+	t, err := c.BaseType(offset)
 	if err != nil || t == nil {
 		return t, err
 	}
@@ -18,10 +31,10 @@ func (ev *evaluation) baseType(offset uint64) (*BaseType, error) {
 
 // resultType returns the type that DW_OP_convert and DW_OP_reinterpret name.
 func (ev *evaluation) resultType() (*BaseType, error) {
-	if ev.in.Operands[0] == 0 {
+	if ev.inst.Operands[0] == 0 {
 		return nil, nil
 	}
-	return ev.baseType(ev.in.Operands[0])
+	return ev.baseType(ev.inst.Operands[0])
 }
 
 // typeBits returns the size of a type.
@@ -45,8 +58,8 @@ func (ev *evaluation) sizedType(offset, size uint64) (*BaseType, error) {
 }
 
 func opConstType(ev *evaluation) error {
-	block := ev.in.Block
-	t, err := ev.sizedType(ev.in.Operands[0], uint64(len(block)))
+	block := ev.inst.Block
+	t, err := ev.sizedType(ev.inst.Operands[0], uint64(len(block)))
 	if err != nil {
 		return err
 	}
@@ -68,18 +81,18 @@ func opConstType(ev *evaluation) error {
 }
 
 func opRegvalType(ev *evaluation) error {
-	t, err := ev.baseType(ev.in.Operands[1])
+	t, err := ev.baseType(ev.inst.Operands[1])
 	if err != nil {
 		return err
 	}
 	if t == nil {
-		v, err := ev.registerValue(ev.in.Operands[0], ev.bits)
+		v, err := ev.registerValue(ev.inst.Operands[0], ev.bits)
 		if err != nil {
 			return err
 		}
 		return ev.pushGeneric(v)
 	}
-	if err := ev.pushRegister(ev.in.Operands[0]); err != nil {
+	if err := ev.pushRegister(ev.inst.Operands[0]); err != nil {
 		return err
 	}
 	// The document has it as DW_OP_regx and DW_OP_deref_type, which would take the first
@@ -92,7 +105,7 @@ func opRegvalType(ev *evaluation) error {
 }
 
 func opDerefType(ev *evaluation) error {
-	t, err := ev.sizedType(ev.in.Operands[1], ev.in.Operands[0])
+	t, err := ev.sizedType(ev.inst.Operands[1], ev.inst.Operands[0])
 	if err != nil {
 		return err
 	}
@@ -100,7 +113,7 @@ func opDerefType(ev *evaluation) error {
 }
 
 func opXderefType(ev *evaluation) error {
-	t, err := ev.sizedType(ev.in.Operands[1], ev.in.Operands[0])
+	t, err := ev.sizedType(ev.inst.Operands[1], ev.inst.Operands[0])
 	if err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ var typeCases = []aCase{
 	expr("DWARF 5, 2.5.1.6", "convert 0x11").on(tv(0x13, 0xff)).is("0xffffffff (int)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x11").on(tv(0x14, 0xff)).is("0xff (int)"),
 	expr("DWARF 5, 2.5.1.6: 0 is the generic type", "convert 0").on(tv(0x13, 0xff)).is("0xffffffffffffffff"),
-	expr("DWARF 5, 2.5.1.6: 0 is the generic type", "convert 0").on(tv(0x1a, 0xffffffff_ffffffff)).of(32).is("0xffffffff"),
+	expr("DWARF 5, 2.5.1.6: 0 is the generic type", "convert 0").on(tv(0x1a, 0xffffffff_ffffffff)).withBits(32).is("0xffffffff"),
 	expr("DWARF 5, 2.5.1.6", "const1s -1; convert 0x1a").is("0xffffffffffffffff (i128)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x1a").on(tv(0x16, minus1)).is("0xffffffffffffffffffffffffffffffff (i128)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x15").on(tv(0x11, 0x100)).is("0x1 (bool)"),
@@ -217,7 +217,7 @@ var typeCases = []aCase{
 	expr("DWARF 5, 2.5.1.6", "convert 0x20").on(tv(0x17, minus1)).is("0x7c00 = +Inf (half)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x22").on(tv(0x1a, minus1)).is("0xbff0000000000000 = -1 (double)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x11").on(x87(-7.5)).is("0xfffffff9 (int)"),
-	expr("DWARF 5, 2.5.1.6", "convert 0").on(quadruple(7.5)).of(32).is("0x7"),
+	expr("DWARF 5, 2.5.1.6", "convert 0").on(quadruple(7.5)).withBits(32).is("0x7"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x28").on(tv(0x2c, 0x01ff_0203)).is("0302ff01 (u8x4)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x29").on(tv(0x2c, 0x01ff_0203)).is("0000404000000040000080bf0000803f (floatx4)"),
 	expr("DWARF 5, 2.5.1.6", "convert 0x11").on(tv(0x28, 1)).illFormed(0, "no conversion of type u8x4 to int").because(ErrType),
@@ -256,7 +256,7 @@ func TestTypedArithmeticDoesNotAllocate(t *testing.T) {
 		code := assemble(t, DWARF5, 8, LittleEndian, text)
 		var e Evaluator
 		if allocs := testing.AllocsPerRun(100, func() {
-			if _, err := e.Value(code, ctx); err != nil {
+			if _, err := e.Value(t.Context(), code, ctx); err != nil {
 				t.Fatal(err)
 			}
 		}); allocs != 0 {
@@ -363,13 +363,13 @@ func checkNearest(r *rapid.T, format *floatFormat, typ *BaseType, exact *big.Rat
 }
 
 // neighbour returns the next magnitude up or down; that of 0 is 0.
-func neighbour(format *floatFormat, m *big.Int, by int64) *big.Int {
+func neighbour(format *floatFormat, m *big.Int, delta int64) *big.Int {
 	if format.hasIntegerBit { // take the integer bit out and put it in again
 		fraction := new(big.Int).And(m, lowBits(63))
 		m = new(big.Int).Rsh(m, 64)
 		m.Lsh(m, 63).Or(m, fraction)
 	}
-	m = new(big.Int).Add(m, big.NewInt(by))
+	m = new(big.Int).Add(m, big.NewInt(delta))
 	if m.Sign() < 0 {
 		return new(big.Int)
 	}

@@ -166,26 +166,26 @@ func reorder(t *BaseType, n uint32, from []byte, order ByteOrder, toStream bool)
 	if t != nil {
 		size = t.unit()
 	}
-	to := make([]byte, byteCount(uint64(n)))
+	out := make([]byte, byteCount(uint64(n)))
 	if size%8 == 0 {
 		k := size / 8
-		for at := uint64(0); at < uint64(len(to)); at += k {
-			copy(to[at:at+k], from[at:])
-			reverse(to[at : at+k])
+		for first := uint64(0); first < uint64(len(out)); first += k {
+			copy(out[first:first+k], from[first:])
+			reverse(out[first : first+k])
 		}
-		return to
+		return out
 	}
 	// Bit i of an element's number is bit size-1-i of its stream.
-	for at := uint64(0); at < uint64(n); at += size {
+	for first := uint64(0); first < uint64(n); first += size {
 		for i := range size {
-			src, dst, srcOrder, dstOrder := at+i, at+size-1-i, BigEndian, LittleEndian
+			src, dst, srcOrder, dstOrder := first+i, first+size-1-i, BigEndian, LittleEndian
 			if toStream {
 				srcOrder, dstOrder = LittleEndian, BigEndian
 			}
-			putBits(to, dst, 1, getBits(from, src, 1, srcOrder), dstOrder)
+			putBits(out, dst, 1, getBits(from, src, 1, srcOrder), dstOrder)
 		}
 	}
-	return to
+	return out
 }
 
 func reverse(b []byte) {
@@ -286,12 +286,12 @@ func (v Value) Element(i int) Value {
 
 // element is Element with the elements' type.
 func (v *Value) element(t *BaseType, i int) Value {
-	at := uint64(i) * uint64(t.Bits)
+	first := uint64(i) * uint64(t.Bits)
 	if v.wide() == nil {
-		return Value{typ: t, bits: t.Bits, word: v.word >> at & lowMask(t.Bits)}
+		return Value{typ: t, bits: t.Bits, word: v.word >> first & lowMask(t.Bits)}
 	}
 	number := make([]byte, byteCount(uint64(t.Bits)))
-	copyBits(number, 0, v.wide(), at, uint64(t.Bits), LittleEndian)
+	copyBits(number, 0, v.wide(), first, uint64(t.Bits), LittleEndian)
 	return numberValue(t, t.Bits, number)
 }
 
@@ -339,7 +339,7 @@ func (v Value) String() string {
 	return b.String()
 }
 
-// entryKind says what an Entry holds. The kinds up to addressEntry are integers
+// entryKind is the kind of the contents of an Entry. The kinds up to addressEntry are integers
 // in value.word that convert into each other, which is what most operations
 // meet.
 type entryKind uint8

@@ -3,6 +3,7 @@
 package peers
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
 
@@ -36,11 +37,13 @@ type frame struct {
 	cfa       locexpr.Location
 }
 
-func (f *frame) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return 64, true }
-func (f *frame) RegisterBits(reg uint64) (uint32, bool)        { return 64, reg < 17 }
-func (f *frame) CFA() (locexpr.Location, error)                { return f.cfa, nil }
-func (f *frame) FrameBase() (locexpr.Location, error)          { return f.cfa, nil }
-func (f *frame) RegisterValue(reg uint64) (uint64, error)      { return f.registers[reg], nil }
+func (f *frame) SpaceBits(locexpr.AddressSpace) (uint32, bool)       { return 64, true }
+func (f *frame) RegisterBits(reg uint64) (uint32, bool)              { return 64, reg < 17 }
+func (f *frame) CFA() (locexpr.Location, error)                      { return f.cfa, nil }
+func (f *frame) FrameBase(context.Context) (locexpr.Location, error) { return f.cfa, nil }
+func (f *frame) RegisterValue(_ context.Context, reg uint64) (uint64, error) {
+	return f.registers[reg], nil
+}
 
 func newFrame() *frame {
 	f := &frame{cfa: locexpr.MemoryLocation(locexpr.DefaultSpace, cfa)}
@@ -85,7 +88,7 @@ func TestExpressionsGiveTheSame(t *testing.T) {
 	var e locexpr.Evaluator
 	for _, x := range expressions {
 		expr := parse(t, x.text)
-		l, err := e.Location(expr, f)
+		l, err := e.Location(t.Context(), expr, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +119,7 @@ func BenchmarkExpression(b *testing.B) {
 			f := newFrame()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := e.Location(expr, f); err != nil {
+				if _, err := e.Location(b.Context(), expr, f); err != nil {
 					b.Fatal(err)
 				}
 			}

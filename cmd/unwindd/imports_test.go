@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,8 +43,9 @@ var floors = []string{
 	"engine",
 	"engine/profile",
 	"engine/goroutine",
-	"engine/fact",      // what a crash was, in one line
-	"engine/signature", // by what crashes are grouped
+	"engine/fact",        // what a crash was, in one line
+	"engine/signature",   // by what crashes are grouped
+	"internal/wavecheck", // what tests need: walks of executing waves
 	"engine/walk",
 	"engine/code",
 	"engine/value",
@@ -74,7 +76,8 @@ var floors = []string{
 	"locexpr",
 	"sdk/reloc", // relocation types, for what describes them and what applies them
 	"internal/escape",
-	"internal/recorded",   // what tests need
+	"internal/gcn",        // what tests need
+	"internal/recorded",   // likewise
 	"internal/valuecheck", // likewise
 	"internal/otlpcheck",  // likewise
 	"internal/damage",     // likewise
@@ -82,6 +85,7 @@ var floors = []string{
 	"internal/schema",     // likewise
 	"internal/oracle",     // likewise
 	"internal/proof",      // likewise
+	"internal/dw",
 	"internal/ehpe",
 	"internal/inflate",
 	"internal/leb128",
@@ -97,14 +101,15 @@ var floors = []string{
 var only = map[string][]string{
 	"sdk":                   {"cfi", "locexpr", "internal/panics", "sdk"},
 	"sdk/reloc":             {},
-	"engine/value":          {"engine/symbol/dwarf", "locexpr"},
-	"plugins":               {"sdk", "cfi", "locexpr", "plugins"},
+	"engine/value":          {"engine/symbol/dwarf", "internal/dw", "locexpr"},
+	"plugins":               {"sdk", "cfi", "internal/dw", "locexpr", "plugins"},
 	"engine/otlpexport":     {"internal/escape"},
 	"engine/plugin/confine": {"sdk", "internal/version", "internal/oracle"},
 	"plugins/visa/stream":   {},
 	"plugins/amdgpu/isa":    {},
 	"plugins/amdgpu/rocm":   {"sdk", "locexpr"},
 	"internal/escape":       {},
+	"internal/gcn":          {"internal/dw", "internal/leb128", "internal/oracle", "internal/proof"},
 	"internal/oracle":       {},
 	"internal/recorded":     {"internal/oracle", "internal/proof"},
 	"internal/subject":      {"internal/oracle"},
@@ -113,6 +118,7 @@ var only = map[string][]string{
 	"internal/valuecheck":   {},
 	"internal/otlpcheck":    {},
 	"internal/damage":       {},
+	"internal/dw":           {},
 	"internal/ehpe":         {},
 	"internal/inflate":      {},
 	"internal/leb128":       {},
@@ -122,6 +128,12 @@ var only = map[string][]string{
 	"internal/manual":       {},
 	"internal/version":      {},
 	"internal/dist":         {},
+}
+
+// testKits are rooms that tests alone import, and other kits.
+var testKits = []string{
+	"internal/damage", "internal/gcn", "internal/oracle", "internal/otlpcheck", "internal/proof", "internal/recorded", "internal/valuecheck",
+	"internal/wavecheck",
 }
 
 // floor is the index of the room that a package is in: the longest that fits.
@@ -174,6 +186,8 @@ func checkImport(pkg string, from int, imported string) string {
 		return pkg + " imports " + imported + ", which is above it"
 	case to == from && !strings.HasPrefix(pkg, imported+"/") && !strings.HasPrefix(imported, "sdk/"):
 		return pkg + " imports " + imported + ", which is beside it"
+	case slices.Contains(testKits, imported) && !slices.Contains(testKits, pkg):
+		return pkg + " imports " + imported + ", which is for tests"
 	}
 	if rooms, ok := only[floors[from]]; ok {
 		for _, room := range rooms {
@@ -202,6 +216,11 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"plugins/visa", "plugins/visa/stream", ""},
 		{"plugins/amdgpu", "plugins/amdgpu/isa", ""},
 		{"plugins/amdgpu/isa", "cfi", "only"},
+		{"plugins/amdgpu", "internal/dw", ""},
+		{"plugins/amdgpu", "internal/gcn", "for tests"},
+		{"engine/code", "internal/wavecheck", "above"},
+		{"engine", "internal/wavecheck", "for tests"},
+		{"internal/wavecheck", "internal/gcn", ""},
 		{"engine/target/elfcore", "engine/target", ""},
 		{"engine/symbol/resolve", "engine/symbol/dwarf", ""},
 		{"engine", "engine/plugin", ""},

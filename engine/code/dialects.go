@@ -7,6 +7,7 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -57,7 +58,7 @@ func (l *dialectList) ofUnit(u dwarf.Unit) *locexpr.Dialect {
 	producer := ""
 	if l.producers {
 		if root, err := u.Root(); err == nil {
-			producer, _, _ = root.Text(dwarf.AttrProducer)
+			producer, _, _ = root.Text(dw.AttrProducer)
 		}
 	}
 	augmentation := ""

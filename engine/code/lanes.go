@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -69,12 +70,12 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*LaneAttributes, error
 	a := &LaneAttributes{Function: scopes[len(scopes)-1].Entry}
 	for _, s := range scopes {
 		switch s.Tag() {
-		case dwarf.TagSubprogram, dwarf.TagInlinedSubroutine, dwarf.TagEntryPoint:
+		case dw.TagSubprogram, dw.TagInlinedSubroutine, dw.TagEntryPoint:
 		default:
 			continue
 		}
 		l := LaneScope{Entry: s.Entry, Function: a.Function}
-		n, ok, err := s.Number(dwarf.AttrLLVMLanes)
+		n, ok, err := s.Number(dw.AttrLLVMLanes)
 		if err != nil {
 			return nil, err
 		}
@@ -87,21 +88,21 @@ func readLaneAttributes(d *dwarf.Reader, address uint64) (*LaneAttributes, error
 				a.Lanes = l.Lanes
 			}
 		}
-		iterations, hasIterations, err := s.Location(dwarf.AttrLLVMIterations)
+		iterations, hasIterations, err := s.Location(dw.AttrLLVMIterations)
 		if err != nil {
 			return nil, err
 		}
 		if hasIterations && a.Iterations == nil {
 			a.Iterations = &iterations
 		}
-		pc, hasPC, err := s.Location(dwarf.AttrLLVMLanePC)
+		pc, hasPC, err := s.Location(dw.AttrLLVMLanePC)
 		if err != nil {
 			return nil, err
 		}
 		if hasPC {
 			l.PC = &pc
 		}
-		active, hasActive, err := s.Location(dwarf.AttrLLVMActiveLane)
+		active, hasActive, err := s.Location(dw.AttrLLVMActiveLane)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // Variables are the variables, parameters and constants that are in scope at an
@@ -65,11 +66,11 @@ func NewScopedVariable(e dwarf.Entry) *ScopedVariable {
 
 // describe finds out what is the same in all frames.
 func (v *ScopedVariable) describe() {
-	v.IsParameter, v.IsStatic = v.Tag() == dwarf.TagFormalParameter, v.Entry.IsStatic()
-	if line, ok, err := v.Number(dwarf.AttrDeclLine); ok && err == nil && line > 0 {
+	v.IsParameter, v.IsStatic = v.Tag() == dw.TagFormalParameter, v.Entry.IsStatic()
+	if line, ok, err := v.Number(dw.AttrDeclLine); ok && err == nil && line > 0 {
 		v.Line = int(line)
 	}
-	if n, ok, err := v.Number(dwarf.AttrArtificial); ok && err == nil {
+	if n, ok, err := v.Number(dw.AttrArtificial); ok && err == nil {
 		v.IsArtificial = n != 0
 	}
 	if v.Type, v.Problem = v.ValueType(); v.Problem != nil {
@@ -169,7 +170,7 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 		for i := range v.List[from:] {
 			level.names[v.List[from+i].Name] = true
 		}
-		if s.Tag() != dwarf.TagLexicalBlock {
+		if s.Tag() != dw.TagLexicalBlock {
 			v.Levels++
 			level = newVariableLevel()
 		}
@@ -200,7 +201,7 @@ func (l *variableLevel) lists(v *ScopedVariable) bool {
 	}
 	isKnown := l.roots[root]
 	l.roots[root] = true
-	return !isKnown || v.Location != nil || v.Has(dwarf.AttrConstValue)
+	return !isKnown || v.Location != nil || v.Has(dw.AttrConstValue)
 }
 
 func isSecond(isFirst bool) int {

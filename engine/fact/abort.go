@@ -151,7 +151,7 @@ func (c *crash) variable(frame int, name, member string) string {
 		if c.frames[i].Index() != c.frame+frame {
 			continue
 		}
-		for _, level := range c.frames[i].Locals(value.Limits{Depth: 4, Elements: maxText}) {
+		for _, level := range c.frames[i].Locals(c.ctx, value.Limits{Depth: 4, Elements: maxText}) {
 			for j := range level {
 				if v := &level[j]; v.Name == name && !v.IsShadowed {
 					return textOf(&v.Value, member)

@@ -66,7 +66,7 @@ func (c *crash) exception(terminate int) (header uint64, ok bool) {
 	var found []uint64
 	for i := terminate; i < len(c.frames) && i < terminate+maxThrowing; i++ {
 		for number := range uint64(32) {
-			v, err := c.frames[i].Value(number)
+			v, err := c.frames[i].Value(c.ctx, number)
 			if err != nil || v < nullEnd {
 				continue
 			}

@@ -211,7 +211,7 @@ func (c *crash) register(number uint32) (uint64, bool) {
 		return 0, false
 	}
 	if c.frame > 0 && len(c.frames) > 0 {
-		if v, err := c.frames[0].Value(uint64(number)); err == nil {
+		if v, err := c.frames[0].Value(c.ctx, uint64(number)); err == nil {
 			return v, true
 		}
 		if s := c.machine.ThreadLocal; s == nil || s.Pointer != number { // which is one of the thread

@@ -83,7 +83,7 @@ func (c *crash) caughtAt(i int) *FirstCrash {
 	if i+1 >= len(c.frames) {
 		return nil
 	}
-	sp, err := c.frames[i].Value(uint64(c.machine.SP))
+	sp, err := c.frames[i].Value(c.ctx, uint64(c.machine.SP))
 	if err != nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (c *crash) variableIn(register uint32) string {
 	held, ok := c.register(register)
 	loads := c.loadsBefore()
 	name, count := "", 0
-	for _, level := range c.frames[0].Locals(value.Limits{Depth: 1, Elements: 1}) {
+	for _, level := range c.frames[0].Locals(c.ctx, value.Limits{Depth: 1, Elements: 1}) {
 		for i := range level {
 			v := &level[i]
 			if v.IsShadowed || v.Name == "" || v.Place.NumPlaces() != 1 {
@@ -48,7 +48,7 @@ func (c *crash) isPlaceOf(register uint32, p *locexpr.Place) bool {
 	if p.Storage == locexpr.Register {
 		return p.Register == uint64(register)
 	}
-	l, err := c.frames[0].Location(uint64(register))
+	l, err := c.frames[0].Location(c.ctx, uint64(register))
 	if err != nil || c.frame == 0 || l.NumPlaces() != 1 {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A field is where a member is in its struct, in bytes. The zero field is one that
@@ -120,12 +121,12 @@ func readUnit(u dwarf.Unit) (*layout, error) {
 			return nil, err
 		}
 		switch e.Tag() {
-		case dwarf.TagVariable:
+		case dw.TagVariable:
 			switch name := e.Name(); name {
 			case "runtime.sched", "runtime.memstats", "runtime.allgs", "runtime.allgptr", "runtime.allglen", "runtime.waitReasonStrings":
 				variables[name] = e
 			}
-		case dwarf.TagConstant:
+		case dw.TagConstant:
 			l.addConstant(e)
 		}
 	}
@@ -154,7 +155,7 @@ func (l *layout) addConstant(e dwarf.Entry) {
 	if !ok {
 		return
 	}
-	n, ok, err := e.Number(dwarf.AttrConstValue)
+	n, ok, err := e.Number(dw.AttrConstValue)
 	switch {
 	case !ok || err != nil:
 	case state == "scan":
@@ -255,7 +256,7 @@ func plainType(e dwarf.Entry) (dwarf.Entry, error) {
 			break
 		}
 		switch t.Tag() {
-		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType:
+		case dw.TagTypedef, dw.TagConstType, dw.TagVolatileType:
 			t, err = t.Type()
 		default:
 			return t, nil
@@ -273,7 +274,7 @@ func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
 		if t, err = plainType(e); err != nil {
 			return t, err
 		}
-		if t.Tag() != dwarf.TagPointerType {
+		if t.Tag() != dw.TagPointerType {
 			return t, fmt.Errorf("%v: expected a pointer, found tag %#x", t, uint16(t.Tag()))
 		}
 		e = t
@@ -283,14 +284,14 @@ func pointee(e dwarf.Entry, pointers int) (t dwarf.Entry, err error) {
 
 // member is a member of a struct.
 func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
-	if t.Tag() != dwarf.TagStructureType {
+	if t.Tag() != dw.TagStructureType {
 		return t, fmt.Errorf("%v: expected a struct with a member %s, found tag %#x", t, name, uint16(t.Tag()))
 	}
 	for e, err := range t.Children() {
 		if err != nil {
 			return e, err
 		}
-		if e.Tag() == dwarf.TagMember && e.Name() == name {
+		if e.Tag() == dw.TagMember && e.Name() == name {
 			return e, nil
 		}
 	}
@@ -300,7 +301,7 @@ func member(t dwarf.Entry, name string) (dwarf.Entry, error) {
 // readStruct finds the members that are wanted of a struct, and its size. It returns
 // the entries of those that are its own, by path.
 func readStruct(t dwarf.Entry, size *uint64, list []wanted) (members map[string]dwarf.Entry, err error) {
-	n, ok, err := t.Number(dwarf.AttrByteSize)
+	n, ok, err := t.Number(dw.AttrByteSize)
 	switch {
 	case err != nil:
 		return nil, err
@@ -335,7 +336,7 @@ func findMember(t dwarf.Entry, path string) (e dwarf.Entry, at field, err error)
 		if e, err = member(t, name); err != nil {
 			return e, at, err
 		}
-		n, ok, err := e.Number(dwarf.AttrDataMemberLoc)
+		n, ok, err := e.Number(dw.AttrDataMemberLocation)
 		if err != nil || !ok || n < 0 || n > maxStruct {
 			return e, at, fmt.Errorf("%v: expected a constant DW_AT_data_member_location of %s", e, path)
 		}

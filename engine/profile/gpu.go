@@ -177,7 +177,7 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		j.addDispatch(&j.file.Dispatches[i])
+		j.addDispatch(ctx, &j.file.Dispatches[i])
 	}
 	j.b.progress.add(len(j.file.Dispatches))
 	n := 0
@@ -188,7 +188,7 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 			}
 			j.b.progress.add(4096)
 		}
-		j.add(s)
+		j.add(ctx, s)
 		return nil
 	})
 	j.b.progress.add(n % 4096)
@@ -201,7 +201,7 @@ func (j *gpuJoin) addAll(ctx context.Context) error {
 }
 
 // add adds a sample.
-func (j *gpuJoin) add(s *gpusamples.Sample) {
+func (j *gpuJoin) add(ctx context.Context, s *gpusamples.Sample) {
 	out := Sample{Event: j.file.events[s.Event], Time: j.time(s.Time), Weight: s.Weight}
 	if j.b.out.Events[out.Event].Lanes {
 		out.ActiveLanes = uint16(min(s.ActiveLanes, math.MaxUint16)) //nolint:gosec // bounded
@@ -209,7 +209,7 @@ func (j *gpuJoin) add(s *gpusamples.Sample) {
 	if s.State >= 0 {
 		out.State = j.file.states[s.State]
 	}
-	l := j.launchedBy(s.Launch, s.LaunchIndex, s.PID)
+	l := j.launchedBy(ctx, s.Launch, s.LaunchIndex, s.PID)
 	out.Thread = l.thread
 	frame, kernel, problem := j.wave(s)
 	if kernel != nil && s.HasLanes {
@@ -233,7 +233,7 @@ func (j *gpuJoin) add(s *gpusamples.Sample) {
 
 // addDispatch adds a dispatch: what its kernel has in all, and a sample where it is
 // told how long it ran.
-func (j *gpuJoin) addDispatch(d *gpusamples.Dispatch) {
+func (j *gpuJoin) addDispatch(ctx context.Context, d *gpusamples.Dispatch) {
 	if d.Kernel < 0 {
 		return
 	}
@@ -245,7 +245,7 @@ func (j *gpuJoin) addDispatch(d *gpusamples.Dispatch) {
 	}
 	sum.HasTime = true
 	sum.Time = addUp(sum.Time, d.End-d.Start)
-	l := j.launchedBy(nil, d.Launch, d.PID)
+	l := j.launchedBy(ctx, nil, d.Launch, d.PID)
 	j.b.out.Samples = append(j.b.out.Samples, Sample{
 		Event: j.file.time, Time: j.time(d.Start), Weight: d.End - d.Start, Thread: l.thread, Launch: l.evidence, Stop: l.stop,
 		Stack: j.b.push(Stack{Caller: l.stack, Frame: j.kernelFrame(kernel)}),

@@ -46,18 +46,18 @@ type launchPC struct {
 
 // launchedBy is what a launch of the file comes to, or one that stands in a sample,
 // which has no index. pid is the process where there is no launch.
-func (j *gpuJoin) launchedBy(l *gpusamples.Launch, index, pid int) launched {
+func (j *gpuJoin) launchedBy(ctx context.Context, l *gpusamples.Launch, index, pid int) launched {
 	if index < 0 {
-		return j.newLaunched(l, pid)
+		return j.newLaunched(ctx, l, pid)
 	}
 	known := &j.launches[index]
 	if !known.isKnown {
-		*known = j.newLaunched(&j.file.Launches[index], pid)
+		*known = j.newLaunched(ctx, &j.file.Launches[index], pid)
 	}
 	return *known
 }
 
-func (j *gpuJoin) newLaunched(l *gpusamples.Launch, pid int) launched {
+func (j *gpuJoin) newLaunched(ctx context.Context, l *gpusamples.Launch, pid int) launched {
 	out := launched{isKnown: true}
 	if l == nil {
 		out.thread = j.b.thread(&walkedSample{pid: pid, tid: -1, comm: j.names[pid]})
@@ -80,7 +80,7 @@ func (j *gpuJoin) newLaunched(l *gpusamples.Launch, pid int) launched {
 	}
 	out.evidence = LaunchRecorded
 	if len(l.Frames) > 0 {
-		out.stack = j.pushLaunch(l, most)
+		out.stack = j.pushLaunch(ctx, l, most)
 	} else {
 		out.stack = j.pushNames(l.Names[:min(len(l.Names), most)])
 	}
@@ -125,7 +125,7 @@ func (j *gpuJoin) comm(l *gpusamples.Launch) string {
 }
 
 // pushLaunch adds the stack of a launch, of which the innermost frames are kept.
-func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
+func (j *gpuJoin) pushLaunch(ctx context.Context, l *gpusamples.Launch, most int) (stack uint32) {
 	frames := l.Frames[:min(len(l.Frames), most)]
 	for i := len(frames) - 1; i >= 0; i-- {
 		space := j.space(l, frames[i])
@@ -134,7 +134,7 @@ func (j *gpuJoin) pushLaunch(l *gpusamples.Launch, most int) (stack uint32) {
 			j.sampler.code.made.dump = nil
 		}
 		j.batch.frames = j.batch.frames[:0]
-		j.sampler.placeFrame(context.Background(), &perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
+		j.sampler.placeFrame(ctx, &perfdata.Sample{PID: l.PID}, space, frames[i], code.ByLaunch, &j.batch)
 		frame := j.b.frame(&j.batch.frames[0], &walkedSample{space: space}, &j.batch)
 		stack = j.b.push(Stack{Caller: stack, Frame: frame})
 	}

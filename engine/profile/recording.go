@@ -120,7 +120,7 @@ func (nothing) ReadSection(context.Context, uint64, string) ([]byte, error) { re
 
 // bind asks the plugin about the threads of the recording, which starts it.
 func (r *recording) bind(ctx context.Context) {
-	r.process.Bind(ctx)
+	r.process.Bind()
 }
 
 func (r *recording) close() {

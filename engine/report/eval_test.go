@@ -4,6 +4,7 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // registers is a context of registers of 32 bits.
 type registers struct{ locexpr.NoContext }
 
-func (registers) Register(n uint64) (locexpr.Location, error) {
+func (registers) Register(_ context.Context, n uint64) (locexpr.Location, error) {
 	return locexpr.RegisterLocation(n, locexpr.Scope{Lane: -1}), nil
 }
 
@@ -46,7 +47,7 @@ func TestPlacesAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			ev := locexpr.Evaluator{Dialect: locexpr.Canonical}
-			result, err := ev.Evaluate(expr, registers{}, locexpr.LocationKind)
+			result, err := ev.Evaluate(t.Context(), expr, registers{}, locexpr.LocationKind)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestResultsOfEveryKind(t *testing.T) {
 			t.Fatalf("%s: %v", c.expr, err)
 		}
 		ev := locexpr.Evaluator{Dialect: locexpr.Canonical}
-		result, err := ev.Evaluate(expr, spacious{}, locexpr.AnyKind)
+		result, err := ev.Evaluate(t.Context(), expr, spacious{}, locexpr.AnyKind)
 		if err != nil {
 			t.Errorf("%s: %v", c.expr, err)
 			continue

@@ -3,11 +3,13 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -21,7 +23,7 @@ type extent struct {
 }
 
 // array reads an array.
-func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) array(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	dimensions, err := t.Dimensions()
 	if err != nil {
 		v.fail(err)
@@ -32,14 +34,14 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 		v.fail(err)
 		return
 	}
-	data, err := r.dataLocation(t, l)
+	data, err := r.dataLocation(ctx, t, l)
 	if err != nil {
 		v.fail(err)
 		return
 	}
 	extents := make([]extent, len(dimensions))
 	for i := range dimensions {
-		if extents[i], err = r.extent(&dimensions[i], l); err != nil {
+		if extents[i], err = r.extent(ctx, &dimensions[i], l); err != nil {
 			v.fail(fmt.Errorf("bounds of the array: %w", err))
 			return
 		}
@@ -59,30 +61,30 @@ func (r *Reader) array(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if t.Stride > 0 {
 		size = t.Stride
 	}
-	r.elements(v, element, data, extents, size, depth)
+	r.elements(ctx, v, element, data, extents, size, depth)
 }
 
 // extent is a dimension, about an object.
-func (r *Reader) extent(d *dwarf.Dimension, object locexpr.Location) (x extent, err error) {
-	if x.lower, err = r.bound(&d.Lower, object); err != nil {
+func (r *Reader) extent(ctx context.Context, d *dwarf.Dimension, object locexpr.Location) (x extent, err error) {
+	if x.lower, err = r.bound(ctx, &d.Lower, object); err != nil {
 		return x, err
 	}
 	if d.Stride.HasValue() {
-		stride, err := r.bound(&d.Stride, object)
+		stride, err := r.bound(ctx, &d.Stride, object)
 		if err != nil {
 			return x, err
 		}
 		x.stride = stride
 	}
 	if d.Count.HasValue() {
-		n, err := r.bound(&d.Count, object)
+		n, err := r.bound(ctx, &d.Count, object)
 		x.count = uint64(max(n, 0))
 		return x, err
 	}
 	if !d.Upper.HasValue() {
 		return x, nil // a flexible array
 	}
-	upper, err := r.bound(&d.Upper, object)
+	upper, err := r.bound(ctx, &d.Upper, object)
 	if err == nil && upper >= x.lower {
 		x.count = uint64(upper-x.lower) + 1
 	}
@@ -91,7 +93,7 @@ func (r *Reader) extent(d *dwarf.Dimension, object locexpr.Location) (x extent, 
 
 // elements reads the elements of an array with dimensions. size is that of an element,
 // in bytes.
-func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
+func (r *Reader) elements(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, extents []extent, size uint64, depth int) {
 	x := extents[0]
 	inner, err := distance(extents, size)
 	if err != nil {
@@ -100,7 +102,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 	}
 	v.shape = array
 	if character := r.character(t); len(extents) == 1 && !x.isVector && character != nil && inner == int64(character.Size()/8) && x.count > 0 {
-		err := r.characters(v, character, l, x.count)
+		err := r.characters(ctx, v, character, l, x.count)
 		if err == nil {
 			return
 		}
@@ -119,7 +121,7 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 	}
 	n := min(x.count, uint64(r.limits.Elements))
 	for i := range n {
-		at, err := offset(l, i, inner)
+		place, err := offset(l, i, inner)
 		name := fmt.Sprintf("[%d]", x.lower+int64(i))
 		var child Value
 		switch {
@@ -131,10 +133,10 @@ func (r *Reader) elements(v *Value, t *dwarf.Type, l locexpr.Location, extents [
 			if r.left--; r.left < 0 {
 				child.fail(errTooMany)
 			} else {
-				r.elements(&child, t, at, extents[1:], size, depth)
+				r.elements(ctx, &child, t, place, extents[1:], size, depth)
 			}
 		default:
-			child = r.read(name, t, at, depth+1)
+			child = r.read(ctx, name, t, place, depth+1)
 		}
 		v.Children = append(v.Children, child)
 		if r.left < 0 || i >= maxFailures && allFailed(v.Children) {
@@ -187,7 +189,7 @@ func offset(l locexpr.Location, index uint64, distance int64) (locexpr.Location,
 	return l.Offset(int64(low) * sign)
 }
 
-// isSimple says whether values of a type have no parts.
+// isSimple reports whether values of a type have no parts.
 func isSimple(t *dwarf.Type) bool {
 	switch t.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion, dwarf.KindArray:
@@ -198,16 +200,16 @@ func isSimple(t *dwarf.Type) bool {
 
 // characters reads an array of characters as a string. Characters 0 at its end are not
 // part of it. Where one of them cannot be read v stays as it is.
-func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
+func (r *Reader) characters(ctx context.Context, v *Value, t *locexpr.BaseType, l locexpr.Location, count uint64) error {
 	n, size := min(count, uint64(r.limits.Elements)), t.Size()/8
-	b, err := r.bytes(l, n*size)
+	b, err := r.bytes(ctx, l, n*size)
 	if err != nil {
 		return err
 	}
 	codes := make([]rune, n)
 	end := 0
 	for i := range codes {
-		codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
+		codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.context.ByteOrder()))
 		if codes[i] != 0 {
 			end = i + 1
 		}
@@ -222,23 +224,23 @@ func (r *Reader) characters(v *Value, t *locexpr.BaseType, l locexpr.Location, c
 }
 
 // fortranString reads a value of a DW_TAG_string_type (DWARF 5, 5.11).
-func (r *Reader) fortranString(v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) fortranString(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
 	size := t.Size
-	if b, err := t.Bound(dwarf.AttrStringLength); err == nil && b.HasValue() {
-		n, err := r.bound(&b, l)
+	if b, err := t.Bound(dw.AttrStringLength); err == nil && b.HasValue() {
+		n, err := r.bound(ctx, &b, l)
 		if err != nil {
 			v.fail(err)
 			return
 		}
 		size = uint64(max(n, 0))
 	}
-	l, err := r.dataLocation(t, l)
+	l, err := r.dataLocation(ctx, t, l)
 	if err != nil {
 		v.fail(err)
 		return
 	}
 	n := min(size, uint64(r.limits.Elements))
-	b, err := r.bytes(l, n)
+	b, err := r.bytes(ctx, l, n)
 	if err != nil {
 		v.fail(err)
 		return

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
@@ -55,10 +56,10 @@ func (c *Cache) add(key objectKey, v remembered) {
 
 // remember reads what a pointer or a reference leads to through the cache. What depends
 // on the frame, or on what it was reached through, is read anew.
-func (r *Reader) remember(name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
+func (r *Reader) remember(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
 	space, address, ok := l.MemoryAddress()
 	if r.cache == nil || !ok || space != locexpr.DefaultSpace || l.Place(0).Scope.Lane >= 0 {
-		return r.read(name, t, l, depth)
+		return r.read(ctx, name, t, l, depth)
 	}
 	key := objectKey{t, address, r.limits.Depth - depth}
 	if known, ok := r.cache.find(key); ok && known.values <= r.left {
@@ -68,7 +69,7 @@ func (r *Reader) remember(name string, t *dwarf.Type, l locexpr.Location, depth 
 	}
 	left, before := r.left, r.isOwn
 	r.isOwn = false
-	v := r.read(name, t, l, depth)
+	v := r.read(ctx, name, t, l, depth)
 	if !r.isOwn && r.left >= 0 {
 		r.cache.add(key, remembered{v, left - r.left})
 	}

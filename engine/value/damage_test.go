@@ -4,6 +4,7 @@ package value
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
@@ -33,7 +34,7 @@ func damagedProgram(t testing.TB, name string, command ...string) []byte {
 }
 
 // readAll reads every global of a file, and prints it.
-func readAll(file []byte) (longest time.Duration) {
+func readAll(ctx context.Context, file []byte) (longest time.Duration) {
 	o, err := object.New("damaged", file)
 	if err != nil {
 		return 0
@@ -53,7 +54,7 @@ func readAll(file []byte) (longest time.Duration) {
 			begin := time.Now()
 			_ = object.Guard(func() error {
 				for _, limits := range []Limits{{}, {Raw: true, Depth: MaxDepth, Elements: MaxElements}} {
-					v := m.read(e, limits)
+					v := m.read(ctx, e, limits)
 					v.Value.Line(e.Unit().Language())
 				}
 				return nil
@@ -82,8 +83,8 @@ func damage(file []byte, patches []byte) []byte {
 			if int(patches[i])%3 != map[string]int{".debug_info": 0, ".debug_abbrev": 1, ".data": 2}[name] {
 				continue
 			}
-			at := (uint64(patches[i+1])<<8 | uint64(patches[i+2])) * s.Size >> 16
-			file[s.Offset+at] = patches[i+3]
+			offset := (uint64(patches[i+1])<<8 | uint64(patches[i+2])) * s.Size >> 16
+			file[s.Offset+offset] = patches[i+3]
 		}
 	}
 	return file
@@ -107,7 +108,7 @@ func FuzzDamaged(f *testing.F) {
 		if isC {
 			file = c
 		}
-		if longest := readAll(damage(file, patches)); longest > 10*time.Second {
+		if longest := readAll(t.Context(), damage(file, patches)); longest > 10*time.Second {
 			t.Errorf("a variable took %v", longest)
 		}
 	})
@@ -125,14 +126,14 @@ func TestTypesThatContainThemselves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(name string) dwarf.Entry {
+	named := func(name string) dwarf.Entry {
 		list, err := d.TypesNamed(name)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%s: %d types: %v", name, len(list), err)
 		}
 		return list[0]
 	}
-	class, base := of("sum"), of("plain_base")
+	class, base := named("sum"), named("plain_base")
 	typ, err := class.AsType()
 	if err != nil {
 		t.Fatal(err)
@@ -142,14 +143,14 @@ func TestTypesThatContainThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := class.Unit().Offset()
-	at := o.Section(".debug_info").Offset + parts.Members[0].Offset()
+	offset := o.Section(".debug_info").Offset + parts.Members[0].Offset()
 	reference := func(e dwarf.Entry) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(e.Offset()-unit)) }
 	damaged := append([]byte(nil), file...)
-	from := bytes.Index(damaged[at:at+16], reference(base))
+	from := bytes.Index(damaged[offset:offset+16], reference(base))
 	if from < 0 {
 		t.Fatal("the base class has no reference of 4 bytes")
 	}
-	copy(damaged[at+uint64(from):], reference(class))
+	copy(damaged[offset+uint64(from):], reference(class))
 	again, err := object.New("damaged", damaged)
 	if err != nil {
 		t.Fatal(err)
@@ -163,9 +164,9 @@ func TestTypesThatContainThemselves(t *testing.T) {
 		t.Fatalf("%d variables: %v", len(list), err)
 	}
 	m := &image{object: again}
-	v := m.read(list[0], Limits{Raw: true, Depth: MaxDepth})
+	v := m.read(t.Context(), list[0], Limits{Raw: true, Depth: MaxDepth})
 	depth := 0
-	for at := &v.Value; len(at.Children) > 0; at = &at.Children[0] {
+	for inner := &v.Value; len(inner.Children) > 0; inner = &inner.Children[0] {
 		depth++
 	}
 	if depth > MaxNesting || v.Status != Partial && v.Status != Failed {

@@ -3,18 +3,20 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // This file binds the expressions of a form to a type: members become offsets. A form
 // of which a member is missing is for another version of the library.
 
-// A class says what an expression gives.
+// A class is the kind of result of an expression.
 type class uint8
 
 const (
@@ -34,7 +36,7 @@ type bound struct {
 	// constant is the value of a number that depends on no object.
 	constant   uint64
 	isConstant bool
-	eval       func(*run) (operand, error)
+	eval       func(context.Context, *run) (operand, error)
 }
 
 // An operand is what an expression gave.
@@ -110,19 +112,19 @@ func bind(f *form, t, plain *dwarf.Type) (*boundForm, error) {
 // the modules around it.
 func shownName(t *dwarf.Type) string {
 	name := withoutArguments(formName(t))
-	if i := strings.LastIndex(name, "::"); i >= 0 && t.Unit().Language() == dwarf.LangRust {
+	if i := strings.LastIndex(name, "::"); i >= 0 && t.Unit().Language() == dw.LangRust {
 		name = name[i+2:]
 	}
 	return name
 }
 
 // declare makes a variable.
-func (b *binder) declare(name string, of *bound) int {
+func (b *binder) declare(name string, typed *bound) int {
 	slot := b.slots
 	b.slots++
-	v := *of
-	if (of.class != classType || of.eval != nil) && !of.isConstant {
-		v.eval = func(r *run) (operand, error) { return r.slots[slot], nil }
+	v := *typed
+	if (typed.class != classType || typed.eval != nil) && !typed.isConstant {
+		v.eval = func(ctx context.Context, r *run) (operand, error) { return r.slots[slot], nil }
 	}
 	b.scope = append(b.scope, variable{name, slot, &v})
 	return slot
@@ -221,7 +223,7 @@ func (b *binder) text(bc *boundClause, exprs []*expr) error {
 		if x, err = loaded(x); err != nil {
 			return err
 		}
-		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: at(x)})
+		bc.exprs = append(bc.exprs, &bound{class: classPlace, eval: atAddress(x)})
 		return b.numbers(bc, exprs[1])
 	}
 	if x.t == nil {
@@ -312,7 +314,7 @@ func (b *binder) expr(e *expr) (*bound, error) {
 func constantOf(n uint64) *bound {
 	return &bound{
 		class: classNumber, isConstant: true, constant: n,
-		eval: func(*run) (operand, error) { return operand{n: n}, nil },
+		eval: func(context.Context, *run) (operand, error) { return operand{n: n}, nil },
 	}
 }
 
@@ -334,7 +336,7 @@ func (b *binder) name(name string) (*bound, error) {
 
 // this is the object.
 func (b *binder) this() *bound {
-	return &bound{class: classPlace, t: b.plain, eval: func(r *run) (operand, error) { return operand{l: r.object}, nil }}
+	return &bound{class: classPlace, t: b.plain, eval: func(ctx context.Context, r *run) (operand, error) { return operand{l: r.object}, nil }}
 }
 
 func (b *binder) wordSize() uint64 { return uint64(b.t.Unit().AddressSize()) }

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 )
 
@@ -31,8 +32,8 @@ func (b *binder) unary(e *expr) (*bound, error) {
 	default:
 		compute = func(n uint64) uint64 { return ^n }
 	}
-	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		return operand{n: compute(o.n)}, err
 	}}, nil
 }
@@ -42,8 +43,8 @@ func addressOf(x *bound) (*bound, error) {
 	if x.class != classPlace {
 		return nil, notBound("the address of what is no object")
 	}
-	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
@@ -78,22 +79,22 @@ func (b *binder) binary(e *expr) (*bound, error) {
 	}
 	op := e.text
 	if op == "&&" || op == "||" {
-		return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-			o, err := x.eval(r)
+		return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+			o, err := x.eval(ctx, r)
 			if err != nil || (o.n != 0) == (op == "||") {
 				return operand{n: truth(o.n != 0)}, err
 			}
-			o, err = y.eval(r)
+			o, err = y.eval(ctx, r)
 			return operand{n: truth(o.n != 0)}, err
 		}}, nil
 	}
 	signed := isSignedNumber(x) || isSignedNumber(y)
-	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-		m, err := x.eval(r)
+	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+		m, err := x.eval(ctx, r)
 		if err != nil {
 			return m, err
 		}
-		n, err := y.eval(r)
+		n, err := y.eval(ctx, r)
 		if err != nil {
 			return n, err
 		}

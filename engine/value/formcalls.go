@@ -3,10 +3,12 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file has the functions of expressions of forms.
@@ -107,17 +109,17 @@ func (b *binder) callElement(args []*expr) (*bound, error) {
 // arg(n) is the n-th argument of the object's template, arg(n, T) that of another
 // type's. Where n is found in the object, so is the type.
 func (b *binder) callArg(args []*expr) (*bound, error) {
-	of := b.plain
+	argument := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
 		if err != nil {
 			return nil, err
 		}
-		if of, err = t.Plain(); err != nil {
+		if argument, err = t.Plain(); err != nil {
 			return nil, err
 		}
 	}
-	parts, err := of.Parts()
+	parts, err := argument.Parts()
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +137,8 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 		}
 		return typeOf(t), nil
 	}
-	return &bound{class: classType, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
@@ -150,15 +152,15 @@ func (b *binder) callArg(args []*expr) (*bound, error) {
 
 // templateNumber is an argument that is a number.
 func templateNumber(parts *dwarf.Parts, n uint64) (uint64, bool) {
-	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateValue {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dw.TagTemplateValueParameter {
 		return 0, false
 	}
-	number, ok, err := parts.Arguments[n].Number(dwarf.AttrConstValue)
+	number, ok, err := parts.Arguments[n].Number(dw.AttrConstValue)
 	return uint64(number), ok && err == nil
 }
 
 func templateArgument(parts *dwarf.Parts, n uint64) (*dwarf.Type, error) {
-	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dwarf.TagTemplateType {
+	if n >= uint64(len(parts.Arguments)) || parts.Arguments[n].Tag() != dw.TagTemplateTypeParameter {
 		return nil, notBound("argument %d of the template is no type", n)
 	}
 	return parts.Arguments[n].ValueType()
@@ -176,20 +178,20 @@ func (b *binder) callArgs(args []*expr) (*bound, error) {
 // nested(name) is a type that is declared in the object's class or a base of it,
 // nested(name, T) in another.
 func (b *binder) callNested(args []*expr) (*bound, error) {
-	of := b.plain
+	nested := b.plain
 	if len(args) == 2 {
 		t, err := b.typeArg(args[1])
 		if err != nil {
 			return nil, err
 		}
-		of = t
+		nested = t
 	}
-	t, err := nestedType(of, args[0].text, 0)
+	t, err := nestedType(nested, args[0].text, 0)
 	if err != nil {
 		return nil, err
 	}
 	if t == nil {
-		return nil, notBound("%s has no type %s", of, args[0].text)
+		return nil, notBound("%s has no type %s", nested, args[0].text)
 	}
 	return typeOf(t), nil
 }
@@ -232,7 +234,7 @@ func (b *binder) callAt(args []*expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return retyped(&bound{class: classPlace, eval: at(n)}, t), nil
+	return retyped(&bound{class: classPlace, eval: atAddress(n)}, t), nil
 }
 
 // cast(x, T) is what is at the place x as an object of type T, or the number x as one of
@@ -259,13 +261,13 @@ func retyped(x, t *bound) *bound {
 	if t.t != nil || t.eval == nil {
 		return &y
 	}
-	y.eval = func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	y.eval = func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		of, err := t.eval(r)
-		o.t = of.t
+		typed, err := t.eval(ctx, r)
+		o.t = typed.t
 		return o, err
 	}
 	return &y
@@ -281,12 +283,12 @@ func (b *binder) unsigned(args []*expr, size uint64) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classNumber, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classNumber, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		value, err := r.load(r.memory(o.n), size)
+		value, err := r.load(ctx, r.memory(o.n), size)
 		return operand{n: value}, err
 	}}, nil
 }
@@ -310,24 +312,24 @@ func (b *binder) callChoose(args []*expr) (*bound, error) {
 			return nil, err
 		}
 	}
-	return &bound{class: classNumber, t: list[1].t, eval: func(r *run) (operand, error) {
-		o, err := list[0].eval(r)
+	return &bound{class: classNumber, t: list[1].t, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := list[0].eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
 		if o.n != 0 {
-			return list[1].eval(r)
+			return list[1].eval(ctx, r)
 		}
-		return list[2].eval(r)
+		return list[2].eval(ctx, r)
 	}}, nil
 }
 
 // key() and elem() are the types that Go says of a map, a channel or a slice.
-func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoKey) }
+func (b *binder) callGoKey([]*expr) (*bound, error) { return b.referenced(dw.AttrGoKey) }
 
-func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dwarf.AttrGoElem) }
+func (b *binder) callGoElem([]*expr) (*bound, error) { return b.referenced(dw.AttrGoElem) }
 
-func (b *binder) referenced(attr dwarf.Attr) (*bound, error) {
+func (b *binder) referenced(attr dw.Attr) (*bound, error) {
 	e, err := b.t.Reference(attr)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // This file parses the expressions of the tables of forms. They are written as in C:
 // members by . and ->, elements by [ ], what a pointer points to by *, and numbers.
 
-// An exprKind says what an expr is.
+// An exprKind is the kind of an expr.
 type exprKind uint8
 
 const (
@@ -105,13 +105,13 @@ func (p *exprParser) binary(level int) (*expr, error) {
 	left, err := p.unary()
 	for err == nil {
 		op := p.token
-		of := precedence[op]
-		if of < level {
+		rank := precedence[op]
+		if rank < level {
 			break
 		}
 		p.advance()
 		var right *expr
-		if right, err = p.binary(of + 1); err == nil {
+		if right, err = p.binary(rank + 1); err == nil {
 			left = &expr{kind: exprBinary, text: op, args: []*expr{left, right}}
 		}
 	}

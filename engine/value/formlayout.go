@@ -4,9 +4,10 @@ package value
 
 import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// This file says where objects stand that no member describes, by the sizes and
+// This file computes where objects are that no member describes, by the sizes and
 // alignments of types.
 
 // derived(x, T, U...) is the first member that a class has beside its base x, of those
@@ -29,11 +30,11 @@ func dataSize(t *dwarf.Type) (uint64, error) {
 	end := uint64(0)
 	for i := range parts.Members {
 		m := &parts.Members[i]
-		of, err := m.ValueType()
+		element, err := m.ValueType()
 		if err != nil {
 			return 0, err
 		}
-		size, err := sizeOf(of)
+		size, err := sizeOf(element)
 		if err != nil {
 			return 0, err
 		}
@@ -88,7 +89,7 @@ func alignment(t *dwarf.Type, depth int) uint64 {
 	if err != nil || plain.IsZero() || depth > maxBases {
 		return 1
 	}
-	if n, ok, err := plain.Number(dwarf.AttrAlignment); ok && err == nil && n > 0 && n <= 1<<16 && n&(n-1) == 0 {
+	if n, ok, err := plain.Number(dw.AttrAlignment); ok && err == nil && n > 0 && n <= 1<<16 && n&(n-1) == 0 {
 		return uint64(n)
 	}
 	switch plain.Kind {
@@ -103,8 +104,8 @@ func alignment(t *dwarf.Type, depth int) uint64 {
 			return most
 		}
 		for i := range parts.Members {
-			if of, err := parts.Members[i].ValueType(); err == nil {
-				most = max(most, alignment(of, depth+1))
+			if element, err := parts.Members[i].ValueType(); err == nil {
+				most = max(most, alignment(element, depth+1))
 			}
 		}
 		return most

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
@@ -38,12 +39,12 @@ func part(x *bound, m *dwarf.Member, bits int64) (*bound, error) {
 }
 
 // moved is a place so many bits behind another.
-func moved(x *bound, bits int64) func(*run) (operand, error) {
+func moved(x *bound, bits int64) func(context.Context, *run) (operand, error) {
 	if bits == 0 {
 		return x.eval
 	}
-	return func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err == nil {
 			o.l, err = o.l.Offset(bits)
 		}
@@ -86,11 +87,11 @@ func findMember(t *dwarf.Type, name string, depth int) (*dwarf.Member, int64, er
 		if m.At != nil || m.Role == dwarf.DataMember && m.Name != "" {
 			continue
 		}
-		of, err := m.ValueType()
+		member, err := m.ValueType()
 		if err != nil {
 			return nil, 0, err
 		}
-		if found, bits, err := findMember(of, name, depth+1); found != nil || err != nil {
+		if found, bits, err := findMember(member, name, depth+1); found != nil || err != nil {
 			return found, bits + m.Bits, err
 		}
 	}
@@ -110,11 +111,11 @@ func onlyMember(t *dwarf.Type) (*dwarf.Member, error) {
 		if m.Role == dwarf.VariantPart || m.At != nil {
 			return nil, notBound("%s is no number", t)
 		}
-		of, err := m.ValueType()
+		member, err := m.ValueType()
 		if err != nil {
 			return nil, err
 		}
-		if isEmpty(of, 0) {
+		if isEmpty(member, 0) {
 			continue
 		}
 		if only != nil {
@@ -128,7 +129,7 @@ func onlyMember(t *dwarf.Type) (*dwarf.Member, error) {
 	return only, nil
 }
 
-// isEmpty says whether a type has no data.
+// isEmpty reports whether a type has no data.
 func isEmpty(t *dwarf.Type, depth int) bool {
 	plain, err := t.Plain()
 	if err != nil || depth > maxBases {
@@ -149,7 +150,7 @@ func isEmpty(t *dwarf.Type, depth int) bool {
 		if m.Role != dwarf.BaseClass {
 			return false
 		}
-		if of, err := m.ValueType(); err != nil || !isEmpty(of, depth+1) {
+		if member, err := m.ValueType(); err != nil || !isEmpty(member, depth+1) {
 			return false
 		}
 	}
@@ -201,12 +202,12 @@ func loaded(x *bound) (*bound, error) {
 		return nil, notBound("%s is no number of at most 8 bytes", plain)
 	}
 	signed := IsSigned(plain.Base)
-	return &bound{class: classNumber, t: plain, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, t: plain, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return operand{}, err
 		}
-		n, err := r.load(o.l, size)
+		n, err := r.load(ctx, o.l, size)
 		if signed {
 			n = SignExtended(n, 8*size)
 		}
@@ -220,12 +221,12 @@ func loadedField(x *bound) (*bound, error) {
 	if field.FieldBits > 64 {
 		return nil, notBound("a bit field of %d bits", field.FieldBits)
 	}
-	return &bound{class: classNumber, t: x.t, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classNumber, t: x.t, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return operand{}, err
 		}
-		n, err := r.loadBits(o.l, field.FieldBits)
+		n, err := r.loadBits(ctx, o.l, field.FieldBits)
 		return operand{n: n}, err
 	}}, nil
 }
@@ -240,7 +241,7 @@ func deref(x *bound) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: t, eval: at(n)}, nil
+	return &bound{class: classPlace, t: t, eval: atAddress(n)}, nil
 }
 
 // pointee is the type that pointers of a type point to.
@@ -265,9 +266,9 @@ func pointee(t *dwarf.Type) (*dwarf.Type, error) {
 }
 
 // at is the place at an address.
-func at(n *bound) func(*run) (operand, error) {
-	return func(r *run) (operand, error) {
-		o, err := n.eval(r)
+func atAddress(n *bound) func(context.Context, *run) (operand, error) {
+	return func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		return operand{l: r.memory(o.n)}, err
 	}
 }
@@ -302,12 +303,12 @@ func (b *binder) index(e *expr) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classPlace, t: element, eval: func(r *run) (operand, error) {
-		o, err := x.eval(r)
+	return &bound{class: classPlace, t: element, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := x.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		n, err := i.eval(r)
+		n, err := i.eval(ctx, r)
 		if err != nil {
 			return n, err
 		}

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -55,35 +56,35 @@ const maxSteps = 1 << 15
 
 // memory is where an address is that an object holds.
 func (r *run) memory(address uint64) locexpr.Location {
-	return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(r.r.ctx.Scope())
+	return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(r.r.context.Scope())
 }
 
 // load reads an integer of at most 8 bytes.
-func (r *run) load(l locexpr.Location, size uint64) (uint64, error) {
+func (r *run) load(ctx context.Context, l locexpr.Location, size uint64) (uint64, error) {
 	b := r.r.word[:size]
-	if err := l.Read(r.r.ctx, b, size*8); err != nil {
+	if err := l.Read(ctx, r.r.context, b, size*8); err != nil {
 		return 0, err
 	}
-	return integer(b, r.r.ctx.ByteOrder()), nil
+	return integer(b, r.r.context.ByteOrder()), nil
 }
 
 // loadBits reads a bit field.
-func (r *run) loadBits(l locexpr.Location, bits uint64) (uint64, error) {
+func (r *run) loadBits(ctx context.Context, l locexpr.Location, bits uint64) (uint64, error) {
 	b := r.r.word[:(bits+7)/8]
 	clear(b)
-	if err := l.Read(r.r.ctx, b, bits); err != nil {
+	if err := l.Read(ctx, r.r.context, b, bits); err != nil {
 		return 0, err
 	}
-	n := integer(b, r.r.ctx.ByteOrder())
-	if pad := bits % 8; r.r.ctx.ByteOrder() == locexpr.BigEndian && pad != 0 {
+	n := integer(b, r.r.context.ByteOrder())
+	if pad := bits % 8; r.r.context.ByteOrder() == locexpr.BigEndian && pad != 0 {
 		n >>= 8 - pad
 	}
 	return n, nil
 }
 
 // number evaluates an expression of a clause.
-func (r *run) number(b *bound) (uint64, error) {
-	o, err := b.eval(r)
+func (r *run) number(ctx context.Context, b *bound) (uint64, error) {
+	o, err := b.eval(ctx, r)
 	return o.n, err
 }
 
@@ -97,28 +98,28 @@ func (r *run) step() error {
 }
 
 // do executes the clauses from one on.
-func (r *run) do(i int) error {
+func (r *run) do(ctx context.Context, i int) error {
 	for ; i < len(r.form.clauses); i++ {
 		c := &r.form.clauses[i]
 		switch c.op {
 		case opFor:
 			r.hasBegun = true
-			return r.forEach(c, i+1)
+			return r.forEach(ctx, c, i+1)
 		case opFollow:
 			r.hasBegun = true
-			return r.follow(c, i+1)
+			return r.follow(ctx, c, i+1)
 		case opTree:
 			r.hasBegun = true
-			return r.tree(c, i+1)
+			return r.tree(ctx, c, i+1)
 		case opBTree:
 			r.hasBegun = true
-			return r.btree(c, i+1)
+			return r.btree(ctx, c, i+1)
 		case opIf:
-			if n, err := r.number(c.exprs[0]); err != nil || n == 0 {
+			if n, err := r.number(ctx, c.exprs[0]); err != nil || n == 0 {
 				return err
 			}
 		default:
-			if err := r.one(c); err != nil {
+			if err := r.one(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -127,52 +128,52 @@ func (r *run) do(i int) error {
 }
 
 // one executes a clause that is not repeated.
-func (r *run) one(c *boundClause) (err error) {
+func (r *run) one(ctx context.Context, c *boundClause) (err error) {
 	switch c.op {
 	case opLet, opPlace:
 		if x := c.exprs[0]; x.class != classType || x.eval != nil {
-			r.slots[c.slot], err = x.eval(r)
+			r.slots[c.slot], err = x.eval(ctx, r)
 		}
 		return err
 	case opWhen:
-		n, err := r.number(c.exprs[0])
+		n, err := r.number(ctx, c.exprs[0])
 		if err == nil && n == 0 {
 			err = errOtherForm
 		}
 		return err
 	case opCheck:
-		n, err := r.number(c.exprs[0])
+		n, err := r.number(ctx, c.exprs[0])
 		if err == nil && n == 0 {
 			err = r.broken("%s", c.text)
 		}
 		return err
 	case opCount:
-		r.expected, err = r.number(c.exprs[0])
+		r.expected, err = r.number(ctx, c.exprs[0])
 		r.isCounted = true
 		if err == nil && r.expected > 1<<48 {
 			err = r.broken("it would have %d elements", r.expected)
 		}
 		return err
 	case opText:
-		return r.summary(c)
+		return r.summary(ctx, c)
 	case opString, opUTF8:
-		return r.text(c)
+		return r.text(ctx, c)
 	case opLeaves:
 		for i, x := range c.leaves {
 			r.hasBegun = true
-			if err := r.emit("["+strconv.Itoa(i)+"]", Plain, x); err != nil {
+			if err := r.emit(ctx, "["+strconv.Itoa(i)+"]", Plain, x); err != nil {
 				return err
 			}
 		}
 		return nil
 	case opItem:
-		return r.emit("["+strconv.FormatUint(r.found, 10)+"]", Plain, c.exprs[0])
+		return r.emit(ctx, "["+strconv.FormatUint(r.found, 10)+"]", Plain, c.exprs[0])
 	case opEntry:
-		return r.entry(c)
+		return r.entry(ctx, c)
 	case opMember:
-		return r.emit(c.name, Plain, c.exprs[0])
+		return r.emit(ctx, c.name, Plain, c.exprs[0])
 	case opWhole:
-		return r.whole(c)
+		return r.whole(ctx, c)
 	}
 	return nil
 }

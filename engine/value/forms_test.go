@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -94,12 +96,12 @@ const garbageAt = 0x10000
 
 var errOutside = errNotThere
 
-func (g *garbage) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
-	at := address - garbageAt
-	if at > uint64(len(g.data)) || uint64(len(g.data))-at < uint64(len(dst)) {
+func (g *garbage) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+	offset := address - garbageAt
+	if offset > uint64(len(g.data)) || uint64(len(g.data))-offset < uint64(len(dst)) {
 		return errOutside
 	}
-	copy(dst, g.data[at:])
+	copy(dst, g.data[offset:])
 	return nil
 }
 
@@ -174,7 +176,7 @@ func isOfContainers(symbol string) bool {
 }
 
 func addTypes(e dwarf.Entry, list *[]*dwarf.Type, seen map[*dwarf.Type]bool) {
-	if e.Tag() == dwarf.TagVariable {
+	if e.Tag() == dw.TagVariable {
 		if t, err := e.ValueType(); err == nil && !seen[t] {
 			seen[t] = true
 			*list = append(*list, t)
@@ -211,7 +213,7 @@ func TestGarbageIsNoContainer(t *testing.T) {
 				for _, typ := range types {
 					from := time.Now()
 					r := NewReader(g, typ.Unit().Language(), limits, nil)
-					v := r.Read(typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
+					v := r.Read(t.Context(), typ.Unit(), "v", typ, locexpr.MemoryLocation(locexpr.DefaultSpace, garbageAt+uint64(random.IntN(1<<15))&^7))
 					took := time.Since(from)
 					if all, reads = all+took, reads+1; took > worst {
 						worst, slowest = took, typ

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -50,11 +51,11 @@ func (r *run) isTooDeep(types ...*dwarf.Type) bool {
 }
 
 // emit reads an element or a part.
-func (r *run) emit(name string, role Role, b *bound) error {
+func (r *run) emit(ctx context.Context, name string, role Role, b *bound) error {
 	if full, err := r.isFull(); full || err != nil {
 		return err
 	}
-	o, t, err := r.object1(b)
+	o, t, err := r.object1(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -62,15 +63,15 @@ func (r *run) emit(name string, role Role, b *bound) error {
 		r.v.IsDeep = true
 		return errEnough
 	}
-	child := r.value(name, b, o, t)
+	child := r.value(ctx, name, b, o, t)
 	child.Role = role
 	r.v.Children = append(r.v.Children, child)
 	return nil
 }
 
 // object1 evaluates an expression, and says the type of what it gives.
-func (r *run) object1(b *bound) (operand, *dwarf.Type, error) {
-	o, err := b.eval(r)
+func (r *run) object1(ctx context.Context, b *bound) (operand, *dwarf.Type, error) {
+	o, err := b.eval(ctx, r)
 	t := b.t
 	if o.t != nil {
 		t = o.t
@@ -79,7 +80,7 @@ func (r *run) object1(b *bound) (operand, *dwarf.Type, error) {
 }
 
 // value reads what an expression gave.
-func (r *run) value(name string, b *bound, o operand, t *dwarf.Type) Value {
+func (r *run) value(ctx context.Context, name string, b *bound, o operand, t *dwarf.Type) Value {
 	if b.class == classNumber {
 		v := Value{Name: name, Status: OK}
 		r.r.left--
@@ -95,9 +96,9 @@ func (r *run) value(name string, b *bound, o operand, t *dwarf.Type) Value {
 		return v
 	}
 	if b.field != nil {
-		return r.r.field(b.field, t, o.l)
+		return r.r.field(ctx, b.field, t, o.l)
 	}
-	return r.r.read(name, t, o.l, r.depth+1)
+	return r.r.read(ctx, name, t, o.l, r.depth+1)
 }
 
 // numberValue makes the value of a type that a number is.
@@ -120,16 +121,16 @@ func (r *Reader) numberValue(v *Value, t *dwarf.Type, n uint64) {
 }
 
 // entry reads a key and a value.
-func (r *run) entry(c *boundClause) error {
-	at := r.found
+func (r *run) entry(ctx context.Context, c *boundClause) error {
+	place := r.found
 	if full, err := r.isFull(); full || err != nil {
 		return err
 	}
-	key, keyType, err := r.object1(c.exprs[0])
+	key, keyType, err := r.object1(ctx, c.exprs[0])
 	if err != nil {
 		return err
 	}
-	value, valueType, err := r.object1(c.exprs[1])
+	value, valueType, err := r.object1(ctx, c.exprs[1])
 	if err != nil {
 		return err
 	}
@@ -137,10 +138,10 @@ func (r *run) entry(c *boundClause) error {
 		r.v.IsDeep = true
 		return errEnough
 	}
-	e := Value{Name: "[" + strconv.FormatUint(at, 10) + "]", Role: Entry, Status: OK, shape: structure}
+	e := Value{Name: "[" + strconv.FormatUint(place, 10) + "]", Role: Entry, Status: OK, shape: structure}
 	e.Children = []Value{
-		r.value("key", c.exprs[0], key, keyType),
-		r.value("value", c.exprs[1], value, valueType),
+		r.value(ctx, "key", c.exprs[0], key, keyType),
+		r.value(ctx, "value", c.exprs[1], value, valueType),
 	}
 	e.setStatus()
 	r.v.Children = append(r.v.Children, e)
@@ -148,9 +149,9 @@ func (r *run) entry(c *boundClause) error {
 }
 
 // whole reads what stands for the object: alone, or behind its summary.
-func (r *run) whole(c *boundClause) error {
+func (r *run) whole(ctx context.Context, c *boundClause) error {
 	b := c.exprs[0]
-	o, t, err := r.object1(b)
+	o, t, err := r.object1(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -161,7 +162,7 @@ func (r *run) whole(c *boundClause) error {
 			return nil
 		}
 		r.v.shape = wrapped
-		r.v.Children = append(r.v.Children, r.value("value", b, o, t))
+		r.v.Children = append(r.v.Children, r.value(ctx, "value", b, o, t))
 		return nil
 	}
 	depth := r.depth
@@ -170,7 +171,7 @@ func (r *run) whole(c *boundClause) error {
 		return nil
 	}
 	r.depth = depth - 1 // it is the object itself
-	child := r.value(r.v.Name, b, o, t)
+	child := r.value(ctx, r.v.Name, b, o, t)
 	r.depth = depth
 	child.Type = r.v.Type
 	*r.v = child
@@ -179,18 +180,18 @@ func (r *run) whole(c *boundClause) error {
 }
 
 // summary sets the value's text, if it has none yet.
-func (r *run) summary(c *boundClause) error {
+func (r *run) summary(ctx context.Context, c *boundClause) error {
 	if r.v.HasText {
 		return nil
 	}
 	if len(c.exprs) > 0 {
-		if n, err := r.number(c.exprs[0]); err != nil || n == 0 {
+		if n, err := r.number(ctx, c.exprs[0]); err != nil || n == 0 {
 			return err
 		}
 	}
 	var b strings.Builder
 	for i := range c.clause.parts {
-		text, err := r.textPart(&c.clause.parts[i], c.parts[i])
+		text, err := r.textPart(ctx, &c.clause.parts[i], c.parts[i])
 		if err != nil {
 			return err
 		}
@@ -201,7 +202,7 @@ func (r *run) summary(c *boundClause) error {
 }
 
 // textPart is a part of a summary; x is its expression, if it is one.
-func (r *run) textPart(p *textPart, x *bound) (string, error) {
+func (r *run) textPart(ctx context.Context, p *textPart, x *bound) (string, error) {
 	switch {
 	case p.isName:
 		return r.form.name, nil
@@ -214,7 +215,7 @@ func (r *run) textPart(p *textPart, x *bound) (string, error) {
 	case x.class == classType && x.eval == nil:
 		return typeText(x.t), nil
 	}
-	o, err := x.eval(r)
+	o, err := x.eval(ctx, r)
 	switch {
 	case err != nil:
 		return "", err
@@ -249,12 +250,12 @@ func (r *run) symbol(address uint64) string {
 }
 
 // text reads a string.
-func (r *run) text(c *boundClause) error {
-	o, err := c.exprs[0].eval(r)
+func (r *run) text(ctx context.Context, c *boundClause) error {
+	o, err := c.exprs[0].eval(ctx, r)
 	if err != nil {
 		return err
 	}
-	count, err := r.number(c.exprs[1])
+	count, err := r.number(ctx, c.exprs[1])
 	if err != nil {
 		return err
 	}
@@ -274,7 +275,7 @@ func (r *run) text(c *boundClause) error {
 	n := min(count, uint64(r.r.limits.Elements))
 	var b []byte
 	if n > 0 {
-		if b, err = r.r.bytes(o.l, n*size); err != nil {
+		if b, err = r.r.bytes(ctx, o.l, n*size); err != nil {
 			return err
 		}
 	}
@@ -287,7 +288,7 @@ func (r *run) text(c *boundClause) error {
 	} else {
 		codes := make([]rune, n)
 		for i := range codes {
-			codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.r.ctx.ByteOrder()))
+			codes[i] = rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.r.context.ByteOrder()))
 		}
 		text = quoted(codes, element.Base)
 	}

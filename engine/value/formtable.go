@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file reads the tables of forms: what objects of the libraries' types stand for.
@@ -17,7 +18,7 @@ import (
 //go:embed tables/*.forms
 var tableFiles embed.FS
 
-// A form says how objects of types are shown whose names match a pattern.
+// A form is how objects of types are shown whose names match a pattern.
 type form struct {
 	name     string   // of the first pattern, without arguments: what problems call it
 	patterns []string // of types' names
@@ -25,7 +26,7 @@ type form struct {
 	isText   bool // a string is what it shows
 }
 
-// A clauseOp says what a clause does.
+// A clauseOp is the effect of a clause.
 type clauseOp uint8
 
 const (
@@ -99,9 +100,9 @@ var tables = sync.OnceValue(func() map[string]*table {
 // languageOf is what the tables call the language of a unit.
 func languageOf(u dwarf.Unit) string {
 	switch u.Language() {
-	case dwarf.LangRust:
+	case dw.LangRust:
 		return "rust"
-	case dwarf.LangGo:
+	case dw.LangGo:
 		return "go"
 	}
 	if u.HasScopedNames() {
@@ -343,7 +344,7 @@ func (t *table) matching(name string) (list []*form) {
 	return list
 }
 
-// matches says whether a name is one of a pattern, in which * stands for anything. That
+// matches reports whether a name is one of a pattern, in which * stands for anything. That
 // of a template whose name has no arguments is one of every pattern.
 func matches(pattern, name string) bool {
 	if !strings.Contains(name, "<") && isWord(name[0]) {

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -18,8 +19,8 @@ func (b *binder) callClassArg(args []*expr) (*bound, error) {
 		return nil, err
 	}
 	name := args[1].text
-	return &bound{class: classType, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
@@ -29,11 +30,11 @@ func (b *binder) callClassArg(args []*expr) (*bound, error) {
 }
 
 func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
-	d, at := r.r.frame.Module(function)
+	d, offset := r.r.frame.Module(function)
 	if d == nil {
 		return nil, errOtherForm
 	}
-	scopes, err := d.Scopes(at)
+	scopes, err := d.Scopes(offset)
 	if err != nil || len(scopes) == 0 {
 		return nil, errOtherForm
 	}
@@ -56,12 +57,12 @@ func (r *run) classArgument(function uint64, name string) (*dwarf.Type, error) {
 // one that is not described, such as the standard library's own, the object is shown as
 // it is.
 func (b *binder) callVtableType(args []*expr) (*bound, error) {
-	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
-		d, at := r.r.frame.Module(address)
+	return b.typeBehind(args, func(ctx context.Context, r *run, address uint64) (*dwarf.Type, error) {
+		d, offset := r.r.frame.Module(address)
 		if d == nil {
 			return nil, errOtherForm // the table is that of a module that says nothing of it
 		}
-		e := d.ImplementedBy(at)
+		e := d.ImplementedBy(offset)
 		if e.IsZero() {
 			return nil, errOtherForm
 		}
@@ -71,14 +72,14 @@ func (b *binder) callVtableType(args []*expr) (*bound, error) {
 
 // gotype(address) is the type that the descriptor of a type of Go's runtime is of.
 func (b *binder) callGoType(args []*expr) (*bound, error) {
-	return b.typeBehind(args, func(r *run, address uint64) (*dwarf.Type, error) {
-		d, at := r.r.frame.Module(address)
+	return b.typeBehind(args, func(ctx context.Context, r *run, address uint64) (*dwarf.Type, error) {
+		d, offset := r.r.frame.Module(address)
 		if d == nil {
 			return nil, errOtherForm
 		}
-		e := d.GoType(address - r.goTypes(d))
+		e := d.GoType(address - r.goTypes(ctx, d))
 		if e.IsZero() {
-			e = d.GoType(at) // older versions write the address
+			e = d.GoType(offset) // older versions write the address
 		}
 		if e.IsZero() {
 			return nil, errOtherForm
@@ -87,24 +88,24 @@ func (b *binder) callGoType(args []*expr) (*bound, error) {
 	})
 }
 
-func (b *binder) typeBehind(args []*expr, find func(*run, uint64) (*dwarf.Type, error)) (*bound, error) {
+func (b *binder) typeBehind(args []*expr, find func(context.Context, *run, uint64) (*dwarf.Type, error)) (*bound, error) {
 	n, err := b.number(args[0])
 	if err != nil {
 		return nil, err
 	}
-	return &bound{class: classType, eval: func(r *run) (operand, error) {
-		o, err := n.eval(r)
+	return &bound{class: classType, eval: func(ctx context.Context, r *run) (operand, error) {
+		o, err := n.eval(ctx, r)
 		if err != nil {
 			return o, err
 		}
-		t, err := find(r, o.n)
+		t, err := find(ctx, r, o.n)
 		return operand{t: t}, err
 	}}, nil
 }
 
 // goTypes is where the descriptors of types begin that DW_AT_go_runtime_type counts
 // from: moduledata.types of Go's runtime.
-func (r *run) goTypes(d *dwarf.Reader) uint64 {
+func (r *run) goTypes(ctx context.Context, d *dwarf.Reader) uint64 {
 	if r.r.goTypes != 0 {
 		return r.r.goTypes
 	}
@@ -116,11 +117,11 @@ func (r *run) goTypes(d *dwarf.Reader) uint64 {
 	if err != nil {
 		return 0
 	}
-	at, err := list[0].Placed()
-	if err != nil || at == nil {
+	placed, err := list[0].Placed()
+	if err != nil || placed == nil {
 		return 0
 	}
-	l, err := r.r.frame.Evaluate(at, locexpr.UndefinedLocation())
+	l, err := r.r.frame.Evaluate(ctx, placed, locexpr.UndefinedLocation())
 	if err != nil {
 		return 0
 	}
@@ -131,7 +132,7 @@ func (r *run) goTypes(d *dwarf.Reader) uint64 {
 	if l, err = l.Offset(bits); err != nil {
 		return 0
 	}
-	r.r.goTypes, _ = r.load(l, 8)
+	r.r.goTypes, _ = r.load(ctx, l, 8)
 	return r.r.goTypes
 }
 
@@ -150,23 +151,23 @@ func (b *binder) callGoData(args []*expr) (*bound, error) {
 	if err != nil || t.eval == nil {
 		return nil, notBound("what an interface holds is a word of a type")
 	}
-	return &bound{class: classPlace, eval: func(r *run) (operand, error) {
-		of, err := t.eval(r)
+	return &bound{class: classPlace, eval: func(ctx context.Context, r *run) (operand, error) {
+		typed, err := t.eval(ctx, r)
 		if err != nil {
-			return of, err
+			return typed, err
 		}
-		o, err := x.eval(r)
-		if err == nil && !isPointerShaped(of.t, 0) {
-			if o, err = word.eval(r); err == nil {
+		o, err := x.eval(ctx, r)
+		if err == nil && !isPointerShaped(typed.t, 0) {
+			if o, err = word.eval(ctx, r); err == nil {
 				o.l = r.memory(o.n)
 			}
 		}
-		o.t = of.t
+		o.t = typed.t
 		return o, err
 	}}, nil
 }
 
-// isPointerShaped says whether values of a Go type are one pointer: pointers, maps,
+// isPointerShaped reports whether values of a Go type are one pointer: pointers, maps,
 // channels, functions, and what has only one of them.
 func isPointerShaped(t *dwarf.Type, depth int) bool {
 	plain, err := t.Plain()
@@ -181,8 +182,8 @@ func isPointerShaped(t *dwarf.Type, depth int) bool {
 		if err != nil || len(parts.Members) != 1 {
 			return false
 		}
-		of, err := parts.Members[0].ValueType()
-		return err == nil && isPointerShaped(of, depth+1)
+		element, err := parts.Members[0].ValueType()
+		return err == nil && isPointerShaped(element, depth+1)
 	case dwarf.KindArray:
 		dimensions, err := plain.Dimensions()
 		if err != nil || len(dimensions) != 1 {

@@ -2,11 +2,13 @@
 
 package value
 
+import "context"
+
 // This file walks what containers consist of: numbered elements, chains, trees.
 
 // forEach executes what follows for each number below one.
-func (r *run) forEach(c *boundClause, next int) error {
-	n, err := r.number(c.exprs[0])
+func (r *run) forEach(ctx context.Context, c *boundClause, next int) error {
+	n, err := r.number(ctx, c.exprs[0])
 	if err != nil {
 		return err
 	}
@@ -15,7 +17,7 @@ func (r *run) forEach(c *boundClause, next int) error {
 			return err
 		}
 		r.slots[c.slot] = operand{n: i}
-		if err := r.do(next); err != nil {
+		if err := r.do(ctx, next); err != nil {
 			return err
 		}
 	}
@@ -24,8 +26,8 @@ func (r *run) forEach(c *boundClause, next int) error {
 
 // follow executes what follows for each node of a chain. One that comes back to a node
 // is cut: by Brent's method, one node further back is remembered.
-func (r *run) follow(c *boundClause, next int) error {
-	o, err := c.exprs[0].eval(r)
+func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
+	o, err := c.exprs[0].eval(ctx, r)
 	before := o.n
 	for steps, power := uint64(0), uint64(1); err == nil; steps++ {
 		if err := r.step(); err != nil {
@@ -33,7 +35,7 @@ func (r *run) follow(c *boundClause, next int) error {
 		}
 		r.slots[c.slot] = o
 		var goes uint64
-		if goes, err = r.number(c.exprs[1]); err != nil || goes == 0 {
+		if goes, err = r.number(ctx, c.exprs[1]); err != nil || goes == 0 {
 			return err
 		}
 		if steps > 0 && o.n == before {
@@ -42,11 +44,11 @@ func (r *run) follow(c *boundClause, next int) error {
 		if steps == power {
 			before, power = o.n, power*2
 		}
-		if err = r.do(next); err != nil {
+		if err = r.do(ctx, next); err != nil {
 			return err
 		}
 		r.slots[c.slot] = o
-		o, err = c.exprs[2].eval(r)
+		o, err = c.exprs[2].eval(ctx, r)
 	}
 	return err
 }
@@ -56,15 +58,15 @@ const maxTreeDepth = 128
 
 // tree executes what follows for each node of a binary tree, in order. Each node must
 // name the one above as its parent, so none is met twice.
-func (r *run) tree(c *boundClause, next int) error {
-	root, err := c.exprs[0].eval(r)
+func (r *run) tree(ctx context.Context, c *boundClause, next int) error {
+	root, err := c.exprs[0].eval(ctx, r)
 	if err != nil || root.n == 0 {
 		return err
 	}
-	return r.subtree(c, next, root, operand{}, 0)
+	return r.subtree(ctx, c, next, root, operand{}, 0)
 }
 
-func (r *run) subtree(c *boundClause, next int, node, above operand, depth int) error {
+func (r *run) subtree(ctx context.Context, c *boundClause, next int, node, above operand, depth int) error {
 	if depth > maxTreeDepth {
 		return r.broken("the tree is more than %d nodes deep", maxTreeDepth)
 	}
@@ -73,7 +75,7 @@ func (r *run) subtree(c *boundClause, next int, node, above operand, depth int) 
 	}
 	r.slots[c.slot] = node
 	if depth > 0 {
-		parent, err := r.number(c.exprs[1])
+		parent, err := r.number(ctx, c.exprs[1])
 		if err != nil {
 			return err
 		}
@@ -81,67 +83,67 @@ func (r *run) subtree(c *boundClause, next int, node, above operand, depth int) 
 			return r.broken("the node at %#x has another parent than the one that leads to it", node.n)
 		}
 	}
-	left, err := c.exprs[2].eval(r)
+	left, err := c.exprs[2].eval(ctx, r)
 	if err != nil {
 		return err
 	}
 	if left.n != 0 {
-		if err := r.subtree(c, next, left, node, depth+1); err != nil {
+		if err := r.subtree(ctx, c, next, left, node, depth+1); err != nil {
 			return err
 		}
 		r.slots[c.slot] = node
 	}
-	if err := r.do(next); err != nil {
+	if err := r.do(ctx, next); err != nil {
 		return err
 	}
 	r.slots[c.slot] = node
-	right, err := c.exprs[3].eval(r)
+	right, err := c.exprs[3].eval(ctx, r)
 	if err != nil || right.n == 0 {
 		return err
 	}
-	return r.subtree(c, next, right, node, depth+1)
+	return r.subtree(ctx, c, next, right, node, depth+1)
 }
 
 // maxBTreeHeight is higher than a B-tree of 2^64 nodes is, of at least 6 entries each.
 const maxBTreeHeight = 24
 
 // btree executes what follows for each place in the nodes of a B-tree, in order.
-func (r *run) btree(c *boundClause, next int) error {
-	root, err := c.exprs[0].eval(r)
+func (r *run) btree(ctx context.Context, c *boundClause, next int) error {
+	root, err := c.exprs[0].eval(ctx, r)
 	if err != nil {
 		return err
 	}
-	height, err := r.number(c.exprs[1])
+	height, err := r.number(ctx, c.exprs[1])
 	if err != nil {
 		return err
 	}
 	if height > maxBTreeHeight {
 		return r.broken("the tree is %d nodes high", height)
 	}
-	return r.bnode(c, next, root, height)
+	return r.bnode(ctx, c, next, root, height)
 }
 
-func (r *run) bnode(c *boundClause, next int, node operand, height uint64) error {
+func (r *run) bnode(ctx context.Context, c *boundClause, next int, node operand, height uint64) error {
 	if err := r.step(); err != nil {
 		return err
 	}
-	at := func(i uint64) { r.slots[c.slot], r.slots[c.indexSlot] = node, operand{n: i} }
-	at(0)
-	size, err := r.number(c.exprs[2])
+	visit := func(i uint64) { r.slots[c.slot], r.slots[c.indexSlot] = node, operand{n: i} }
+	visit(0)
+	size, err := r.number(ctx, c.exprs[2])
 	if err != nil {
 		return err
 	}
 	for i := uint64(0); i <= size; i++ {
-		at(i)
+		visit(i)
 		if height > 0 {
-			child, err := c.exprs[3].eval(r)
+			child, err := c.exprs[3].eval(ctx, r)
 			if err == nil {
-				err = r.bnode(c, next, child, height-1)
+				err = r.bnode(ctx, c, next, child, height-1)
 			}
 			if err != nil {
 				return err
 			}
-			at(i)
+			visit(i)
 		}
 		if i == size {
 			break
@@ -149,7 +151,7 @@ func (r *run) bnode(c *boundClause, next int, node operand, height uint64) error
 		if err := r.step(); err != nil {
 			return err
 		}
-		if err := r.do(next); err != nil {
+		if err := r.do(ctx, next); err != nil {
 			return err
 		}
 	}

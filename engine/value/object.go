@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // object reads a structure, a class or a union.
-func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) object(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
 	if t = t.Complete(); t.IsDeclaration {
 		v.fail(errors.New("the type is declared only: nothing says what it consists of"))
 		return
@@ -26,12 +27,12 @@ func (r *Reader) object(v *Value, t *dwarf.Type, l locexpr.Location, depth int) 
 		v.IsDeep = true
 		return
 	}
-	r.members(v, parts.Members, l, depth)
+	r.members(ctx, v, parts.Members, l, depth)
 	v.setStatus()
 }
 
 // members reads members, and of variant parts those that are there.
-func (r *Reader) members(v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
+func (r *Reader) members(ctx context.Context, v *Value, list []dwarf.Member, l locexpr.Location, depth int) {
 	if v.Children == nil && len(list) > 0 {
 		v.Children = make([]Value, 0, len(list))
 	}
@@ -42,15 +43,15 @@ func (r *Reader) members(v *Value, list []dwarf.Member, l locexpr.Location, dept
 		}
 		m := &list[i]
 		if m.Role == dwarf.VariantPart {
-			r.variant(v, m, l, depth)
+			r.variant(ctx, v, m, l, depth)
 			continue
 		}
-		v.Children = append(v.Children, r.member(m, l, depth))
+		v.Children = append(v.Children, r.member(ctx, m, l, depth))
 	}
 }
 
 // member reads a member of an object.
-func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
+func (r *Reader) member(ctx context.Context, m *dwarf.Member, l locexpr.Location, depth int) Value {
 	t := m.Type
 	if t == nil {
 		_, err := m.ValueType()
@@ -58,7 +59,7 @@ func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
 		child.fail(fmt.Errorf("type of the member: %w", err))
 		return child
 	}
-	at, err := r.memberLocation(m, l)
+	place, err := r.memberLocation(ctx, m, l)
 	if err != nil {
 		child := Value{Name: m.Name, Type: t.String()}
 		child.fail(err)
@@ -66,29 +67,29 @@ func (r *Reader) member(m *dwarf.Member, l locexpr.Location, depth int) Value {
 	}
 	switch {
 	case m.FieldBits > 0 && m.At == nil && r.isReversed(t):
-		return r.reversedField(m, t, l)
+		return r.reversedField(ctx, m, t, l)
 	case m.FieldBits > 0:
-		return r.field(m, t, at)
+		return r.field(ctx, m, t, place)
 	case m.Role == dwarf.BaseClass: // its members are the object's own
-		child := r.read("", t, at, depth)
+		child := r.read(ctx, "", t, place, depth)
 		child.Name, child.Role = child.Type, Base
 		return child
 	case m.Name == "": // those of an unnamed structure or union likewise
-		return r.read("", t, at, depth)
+		return r.read(ctx, "", t, place, depth)
 	}
-	return r.read(m.Name, t, at, depth+1)
+	return r.read(ctx, m.Name, t, place, depth+1)
 }
 
 // memberLocation is where a member of an object is (DWARF 5, 5.7.6).
-func (r *Reader) memberLocation(m *dwarf.Member, object locexpr.Location) (locexpr.Location, error) {
+func (r *Reader) memberLocation(ctx context.Context, m *dwarf.Member, object locexpr.Location) (locexpr.Location, error) {
 	if m.At == nil {
 		return object.Offset(m.Bits)
 	}
-	return r.frame.Evaluate(m.At, object, locexpr.LocationEntry(object))
+	return r.frame.Evaluate(ctx, m.At, object, locexpr.LocationEntry(object))
 }
 
 // field reads a bit field.
-func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
+func (r *Reader) field(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
 	v := Value{Name: m.Name, Type: t.String(), Status: OK}
 	r.left--
 	if m.FieldBits > 64 {
@@ -101,12 +102,12 @@ func (r *Reader) field(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value
 		return v
 	}
 	b := make([]byte, 8)
-	if err := l.Read(r.ctx, b[:(m.FieldBits+7)/8], m.FieldBits); err != nil {
+	if err := l.Read(ctx, r.context, b[:(m.FieldBits+7)/8], m.FieldBits); err != nil {
 		v.fail(err)
 		return v
 	}
-	n := integer(b[:(m.FieldBits+7)/8], r.ctx.ByteOrder())
-	if pad := m.FieldBits % 8; r.ctx.ByteOrder() == locexpr.BigEndian && pad != 0 {
+	n := integer(b[:(m.FieldBits+7)/8], r.context.ByteOrder())
+	if pad := m.FieldBits % 8; r.context.ByteOrder() == locexpr.BigEndian && pad != 0 {
 		n >>= 8 - pad // a stream of bits ends in zeros
 	}
 	r.fieldText(&v, m, plain, n)
@@ -119,12 +120,12 @@ func (r *Reader) isReversed(t *dwarf.Type) bool {
 	if base == nil || base.Endianity == locexpr.EndDefault {
 		return false
 	}
-	return (base.Endianity == locexpr.EndBig) != (r.ctx.ByteOrder() == locexpr.BigEndian)
+	return (base.Endianity == locexpr.EndBig) != (r.context.ByteOrder() == locexpr.BigEndian)
 }
 
 // reversedField reads a bit field of an object at l whose bits are counted in the byte order
 // that the machine does not have (DW_AT_endianity).
-func (r *Reader) reversedField(m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
+func (r *Reader) reversedField(ctx context.Context, m *dwarf.Member, t *dwarf.Type, l locexpr.Location) Value {
 	v := Value{Name: m.Name, Type: t.String(), Status: OK}
 	r.left--
 	plain, err := t.Plain()
@@ -136,13 +137,13 @@ func (r *Reader) reversedField(m *dwarf.Member, t *dwarf.Type, l locexpr.Locatio
 	}
 	var b []byte
 	if err == nil {
-		b, err = r.bytes(l, (uint64(m.Bits&7)+m.FieldBits+7)/8)
+		b, err = r.bytes(ctx, l, (uint64(m.Bits&7)+m.FieldBits+7)/8)
 	}
 	if err != nil {
 		v.fail(err)
 		return v
 	}
-	r.fieldText(&v, m, plain, bitsOf(b, uint64(m.Bits&7), m.FieldBits, r.ctx.ByteOrder() == locexpr.LittleEndian))
+	r.fieldText(&v, m, plain, bitsOf(b, uint64(m.Bits&7), m.FieldBits, r.context.ByteOrder() == locexpr.LittleEndian))
 	return v
 }
 
@@ -150,11 +151,11 @@ func (r *Reader) reversedField(m *dwarf.Member, t *dwarf.Type, l locexpr.Locatio
 // most significant bit of each byte where isBig is true, else from the least.
 func bitsOf(b []byte, from, count uint64, isBig bool) (n uint64) {
 	for i := range count {
-		at := from + i
+		first := from + i
 		if isBig {
-			n = n<<1 | uint64(b[at/8]>>(7-at%8)&1)
+			n = n<<1 | uint64(b[first/8]>>(7-first%8)&1)
 		} else {
-			n |= uint64(b[at/8]>>(at%8)&1) << i
+			n |= uint64(b[first/8]>>(first%8)&1) << i
 		}
 	}
 	return n
@@ -188,8 +189,8 @@ func (r *Reader) fieldOfEnumeration(v *Value, t *dwarf.Type, n, bits uint64) {
 
 // variant reads the members of the variant that is there, by the discriminant (DWARF
 // 5, 5.7.10).
-func (r *Reader) variant(v *Value, m *dwarf.Member, l locexpr.Location, depth int) {
-	chosen, err := r.chosenVariant(m, l)
+func (r *Reader) variant(ctx context.Context, v *Value, m *dwarf.Member, l locexpr.Location, depth int) {
+	chosen, err := r.chosenVariant(ctx, m, l)
 	if err != nil {
 		child := Value{Name: "<variant>", Role: Variant}
 		child.fail(err)
@@ -200,14 +201,14 @@ func (r *Reader) variant(v *Value, m *dwarf.Member, l locexpr.Location, depth in
 		return
 	}
 	from := len(v.Children)
-	r.members(v, chosen.Members, l, depth)
+	r.members(ctx, v, chosen.Members, l, depth)
 	for i := from; i < len(v.Children); i++ {
 		v.Children[i].Role = Variant
 	}
 }
 
 // chosenVariant is the variant that is there; nil where none is.
-func (r *Reader) chosenVariant(m *dwarf.Member, l locexpr.Location) (*dwarf.Variant, error) {
+func (r *Reader) chosenVariant(ctx context.Context, m *dwarf.Member, l locexpr.Location) (*dwarf.Variant, error) {
 	if m.Discriminant == nil {
 		if len(m.Variants) == 1 {
 			return &m.Variants[0], nil
@@ -218,7 +219,7 @@ func (r *Reader) chosenVariant(m *dwarf.Member, l locexpr.Location) (*dwarf.Vari
 	if err != nil {
 		return nil, err
 	}
-	at, err := r.memberLocation(m.Discriminant, l)
+	place, err := r.memberLocation(ctx, m.Discriminant, l)
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +227,11 @@ func (r *Reader) chosenVariant(m *dwarf.Member, l locexpr.Location) (*dwarf.Vari
 	if !t.IsSized || size == 0 {
 		return nil, errNoSize
 	}
-	b, err := r.bytes(at, size)
+	b, err := r.bytes(ctx, place, size)
 	if err != nil {
 		return nil, err
 	}
-	n := integer(b, r.ctx.ByteOrder())
+	n := integer(b, r.context.ByteOrder())
 	var other *dwarf.Variant
 	for i := range m.Variants {
 		x := &m.Variants[i]

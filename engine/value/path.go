@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -104,17 +105,17 @@ func (p Path) String() string { return p.text }
 
 // Select reads the part of a variable that a path names. The variable is of a type, and
 // is at a location that an expression of a unit gave.
-func (r *Reader) Select(unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
+func (r *Reader) Select(ctx context.Context, unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Location) (Value, locexpr.Location, error) {
 	r.begin(unit)
 	l = r.objectAt(t, l)
 	for i, s := range p.steps {
-		plain, at, err := r.referred(t, l)
+		plain, object, err := r.referred(ctx, t, l)
 		if err != nil {
 			return Value{}, l, err
 		}
-		next, place, err := r.stepTo(plain, at, s)
+		next, place, err := r.stepTo(ctx, plain, object, s)
 		if errors.Is(err, errNoStep) { // of a container, whose elements only its form knows
-			v, err := r.selectForm(t, at, p.steps[i:])
+			v, err := r.selectForm(ctx, t, object, p.steps[i:])
 			v.Name = p.text
 			return v, locexpr.UndefinedLocation(), err
 		}
@@ -123,11 +124,11 @@ func (r *Reader) Select(unit dwarf.Unit, p Path, t *dwarf.Type, l locexpr.Locati
 		}
 		t, l = next, place
 	}
-	return r.read(p.text, t, l, 0), l, nil
+	return r.read(ctx, p.text, t, l, 0), l, nil
 }
 
 // referred is the object that a reference refers to, or the object itself.
-func (r *Reader) referred(t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locexpr.Location, error) {
+func (r *Reader) referred(ctx context.Context, t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locexpr.Location, error) {
 	plain, err := t.Plain()
 	if err != nil {
 		return nil, l, err
@@ -135,7 +136,7 @@ func (r *Reader) referred(t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locex
 	if plain.Kind != dwarf.KindReference && plain.Kind != dwarf.KindRvalueReference {
 		return plain.Complete(), l, nil
 	}
-	target, err := r.target(plain, l)
+	target, err := r.target(ctx, plain, l)
 	if err != nil {
 		return nil, l, err
 	}
@@ -143,15 +144,15 @@ func (r *Reader) referred(t *dwarf.Type, l locexpr.Location) (*dwarf.Type, locex
 	if err != nil {
 		return nil, l, err
 	}
-	return r.referred(element, target)
+	return r.referred(ctx, element, target)
 }
 
 // target is what a pointer or a reference leads to.
-func (r *Reader) target(t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
-	if target, ok := r.implicitTarget(t, l); ok {
+func (r *Reader) target(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
+	if target, ok := r.implicitTarget(ctx, t, l); ok {
 		return target, nil
 	}
-	address, err := r.address(t, l)
+	address, err := r.address(ctx, t, l)
 	if err != nil {
 		return l, err
 	}
@@ -162,16 +163,16 @@ func (r *Reader) target(t *dwarf.Type, l locexpr.Location) (locexpr.Location, er
 var errNoStep = errors.New("no such part")
 
 // stepTo goes from an object to a part of it.
-func (r *Reader) stepTo(t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type, locexpr.Location, error) {
+func (r *Reader) stepTo(ctx context.Context, t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type, locexpr.Location, error) {
 	switch {
 	case s.isIndex && t.Kind == dwarf.KindArray:
-		return r.elementAt(t, l, s.index)
+		return r.elementAt(ctx, t, l, s.index)
 	case t.Kind == dwarf.KindPointer && (s.isIndex || s == step{}):
 		element, err := t.Element()
 		if err != nil {
 			return nil, l, err
 		}
-		target, err := r.target(t, l)
+		target, err := r.target(ctx, t, l)
 		if err == nil && s.index != 0 {
 			target, err = displaced(target, s.index, element.Size)
 		}
@@ -181,24 +182,24 @@ func (r *Reader) stepTo(t *dwarf.Type, l locexpr.Location, s step) (*dwarf.Type,
 		if err != nil {
 			return nil, l, err
 		}
-		target, err := r.target(t, l)
+		target, err := r.target(ctx, t, l)
 		if err != nil {
 			return nil, l, err
 		}
-		plain, at, err := r.referred(element, target)
+		plain, place, err := r.referred(ctx, element, target)
 		if err != nil {
 			return nil, l, err
 		}
-		return r.stepTo(plain, at, s)
+		return r.stepTo(ctx, plain, place, s)
 	case s.member != "":
-		m, at, err := r.memberNamed(t, l, s.member, 0)
+		m, place, err := r.memberNamed(ctx, t, l, s.member, 0)
 		if err != nil {
 			return nil, l, err
 		}
 		if m == nil {
 			return nil, l, fmt.Errorf("%s of a %s: %w", s.member, t, errNoStep)
 		}
-		return m.Type, at, nil
+		return m.Type, place, nil
 	}
 	return nil, l, fmt.Errorf("[%d] of a %s: %w", s.index, t, errNoStep)
 }
@@ -215,7 +216,7 @@ func displaced(l locexpr.Location, index int64, size uint64) (locexpr.Location, 
 }
 
 // elementAt is the element of an array with an index, of its outermost dimension.
-func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwarf.Type, locexpr.Location, error) {
+func (r *Reader) elementAt(ctx context.Context, t *dwarf.Type, l locexpr.Location, index int64) (*dwarf.Type, locexpr.Location, error) {
 	dimensions, err := t.Dimensions()
 	if err != nil {
 		return nil, l, err
@@ -227,7 +228,7 @@ func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwa
 	if len(dimensions) != 1 {
 		return nil, l, fmt.Errorf("[%d] of a %s: %w", index, t, errNoStep)
 	}
-	x, err := r.extent(&dimensions[0], l)
+	x, err := r.extent(ctx, &dimensions[0], l)
 	if err != nil {
 		return nil, l, err
 	}
@@ -238,16 +239,16 @@ func (r *Reader) elementAt(t *dwarf.Type, l locexpr.Location, index int64) (*dwa
 	if x.stride != 0 {
 		size = x.stride
 	}
-	if l, err = r.dataLocation(t, l); err != nil {
+	if l, err = r.dataLocation(ctx, t, l); err != nil {
 		return nil, l, err
 	}
-	at, err := offset(l, uint64(index-x.lower), size)
-	return element, at, err
+	place, err := offset(l, uint64(index-x.lower), size)
+	return element, place, err
 }
 
 // memberNamed is a member of an object, of its base classes or of an unnamed one; nil
 // where there is none.
-func (r *Reader) memberNamed(t *dwarf.Type, l locexpr.Location, name string, depth int) (*dwarf.Member, locexpr.Location, error) {
+func (r *Reader) memberNamed(ctx context.Context, t *dwarf.Type, l locexpr.Location, name string, depth int) (*dwarf.Member, locexpr.Location, error) {
 	parts, err := t.Parts()
 	if err != nil || depth > maxBases {
 		return nil, l, err
@@ -255,14 +256,14 @@ func (r *Reader) memberNamed(t *dwarf.Type, l locexpr.Location, name string, dep
 	for i := range parts.Members {
 		m := &parts.Members[i]
 		if m.Role == dwarf.VariantPart {
-			chosen, err := r.chosenVariant(m, l)
+			chosen, err := r.chosenVariant(ctx, m, l)
 			if err != nil || chosen == nil {
 				continue
 			}
 			for k := range chosen.Members {
 				if c := &chosen.Members[k]; c.Name == name {
-					at, err := r.memberLocation(c, l)
-					return c, at, err
+					place, err := r.memberLocation(ctx, c, l)
+					return c, place, err
 				}
 			}
 			continue
@@ -271,7 +272,7 @@ func (r *Reader) memberNamed(t *dwarf.Type, l locexpr.Location, name string, dep
 		if m.Name != name && !isInner || m.Type == nil {
 			continue
 		}
-		at, err := r.memberLocation(m, l)
+		place, err := r.memberLocation(ctx, m, l)
 		if err != nil {
 			return nil, l, err
 		}
@@ -279,21 +280,21 @@ func (r *Reader) memberNamed(t *dwarf.Type, l locexpr.Location, name string, dep
 			if m.FieldBits > 0 {
 				return nil, l, fmt.Errorf("%s is a bit field: %w", name, errNoStep)
 			}
-			return m, at, nil
+			return m, place, nil
 		}
 		plain, err := m.Type.Plain()
 		if err != nil {
 			return nil, l, err
 		}
-		if found, at, err := r.memberNamed(plain.Complete(), at, name, depth+1); found != nil || err != nil {
-			return found, at, err
+		if found, place, err := r.memberNamed(ctx, plain.Complete(), place, name, depth+1); found != nil || err != nil {
+			return found, place, err
 		}
 	}
 	return nil, l, nil
 }
 
 // selectForm reads an object whole and takes the part of it that steps name.
-func (r *Reader) selectForm(t *dwarf.Type, l locexpr.Location, steps []step) (Value, error) {
+func (r *Reader) selectForm(ctx context.Context, t *dwarf.Type, l locexpr.Location, steps []step) (Value, error) {
 	limits := r.limits
 	defer func() { r.limits = limits }()
 	r.limits.Depth = min(limits.Depth+len(steps), MaxDepth)
@@ -302,7 +303,7 @@ func (r *Reader) selectForm(t *dwarf.Type, l locexpr.Location, steps []step) (Va
 			r.limits.Elements = int(min(s.index, MaxElements-1)) + 1
 		}
 	}
-	v := r.read("", t, l, 0)
+	v := r.read(ctx, "", t, l, 0)
 	for _, s := range steps {
 		next := v.part(s)
 		if next == nil {

@@ -3,19 +3,21 @@
 package value
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // pointer reads a pointer. One of which only the target is left is followed.
-func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
-	if target, ok := r.implicitTarget(t, l); ok {
-		r.implicit(v, t, target, depth)
+func (r *Reader) pointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	if target, ok := r.implicitTarget(ctx, t, l); ok {
+		r.implicit(ctx, v, t, target, depth)
 		return
 	}
-	address, err := r.address(t, l)
+	address, err := r.address(ctx, t, l)
 	if err != nil {
 		v.fail(err)
 		return
@@ -33,7 +35,7 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 	}
 	switch {
 	case address != 0 && character != nil:
-		if s, ok := r.terminated(character, r.memory(t, address)); ok {
+		if s, ok := r.terminated(ctx, character, r.memory(t, address)); ok {
 			text += " " + s
 		}
 	case element.Kind == dwarf.KindSubroutine || t.Space == locexpr.DefaultSpace && address != 0:
@@ -43,20 +45,20 @@ func (r *Reader) pointer(v *Value, t *dwarf.Type, l locexpr.Location, depth int)
 	}
 	v.setText(text)
 	// A function of Go is an object, which a pointer may point to as to others.
-	isCode := element.Kind == dwarf.KindSubroutine && r.language != dwarf.LangGo
+	isCode := element.Kind == dwarf.KindSubroutine && r.language != dw.LangGo
 	if r.followsPointers() && address != 0 && !isCode && element.Kind != dwarf.KindVoid {
-		r.follow(v, t, address, depth)
+		r.follow(ctx, v, t, address, depth)
 	}
 }
 
-// followsPointers says whether users of a language expect to see what a pointer points
+// followsPointers reports whether users of a language expect to see what a pointer points
 // to.
 func (r *Reader) followsPointers() bool {
-	return !r.limits.Raw && (r.language == dwarf.LangGo || r.language == dwarf.LangRust)
+	return !r.limits.Raw && (r.language == dw.LangGo || r.language == dw.LangRust)
 }
 
 // follow reads what a pointer points to, as its child.
-func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
+func (r *Reader) follow(ctx context.Context, v *Value, t *dwarf.Type, address uint64, depth int) {
 	element, err := t.Element()
 	if err != nil {
 		return
@@ -69,7 +71,7 @@ func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
 		return
 	}
 	defer r.leave()
-	child := r.remember("*", element, r.memory(t, address), depth+1)
+	child := r.remember(ctx, "*", element, r.memory(t, address), depth+1)
 	child.Role = Pointee
 	v.shape = wrapped
 	v.Children = append(v.Children, child)
@@ -77,26 +79,26 @@ func (r *Reader) follow(v *Value, t *dwarf.Type, address uint64, depth int) {
 
 // memory is what a pointer points to.
 func (r *Reader) memory(t *dwarf.Type, address uint64) locexpr.Location {
-	return locexpr.MemoryLocation(t.Space, address).WithScope(r.ctx.Scope())
+	return locexpr.MemoryLocation(t.Space, address).WithScope(r.context.Scope())
 }
 
 // address reads a pointer or a reference.
-func (r *Reader) address(t *dwarf.Type, l locexpr.Location) (uint64, error) {
+func (r *Reader) address(ctx context.Context, t *dwarf.Type, l locexpr.Location) (uint64, error) {
 	size := PointerSize(t, r.frame)
 	if size == 0 || size > 8 {
 		return 0, fmt.Errorf("a pointer of %d bytes: %w", size, errNoSize)
 	}
-	b, err := r.bytes(l, size)
+	b, err := r.bytes(ctx, l, size)
 	if err != nil {
 		return 0, err
 	}
-	return integer(b, r.ctx.ByteOrder()), nil
+	return integer(b, r.context.ByteOrder()), nil
 }
 
 // PointerSize is the size of a pointer or a reference in bytes; 0: it is not known. Where
 // its type does not say it, it is that of an address of its space.
 func PointerSize(t *dwarf.Type, f Frame) uint64 {
-	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dwarf.AttrByteSize)) {
+	if t.IsSized && (t.Space == locexpr.DefaultSpace || t.Has(dw.AttrByteSize)) {
 		return t.Size
 	}
 	return uint64(f.AddressBits(t.Space)+7) / 8
@@ -105,17 +107,17 @@ func PointerSize(t *dwarf.Type, f Frame) uint64 {
 // implicitTarget is where a pointer that was optimized away points to, where that is
 // all that is left of it (DW_OP_implicit_pointer; heterogeneous extension,
 // A.2.5.4.4.5).
-func (r *Reader) implicitTarget(t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
+func (r *Reader) implicitTarget(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, bool) {
 	p := wholePart(l, t.Size*8).Place(0)
 	entry, displacement, ok := p.ImplicitPointer()
 	if !ok || p.BitOffset != 0 {
 		return locexpr.Location{}, false
 	}
-	ctx, ok := r.ctx.(locexpr.EntryContext)
+	c, ok := r.context.(locexpr.EntryContext)
 	if !ok {
 		return locexpr.Location{}, false
 	}
-	target, err := ctx.EntryLocation(entry)
+	target, err := c.EntryLocation(ctx, entry)
 	if err != nil {
 		return locexpr.UndefinedLocation(), true
 	}
@@ -133,22 +135,22 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 		if l.NumPlaces() != 1 || p.Storage != locexpr.Composite {
 			return l
 		}
-		at := p.BitOffset
+		offset := p.BitOffset
 		found := false
 		for _, part := range p.Parts() {
-			if at == 0 && part.Bits >= bits {
+			if offset == 0 && part.Bits >= bits {
 				l, found = part.Location, true
 				break
 			}
-			if at < part.Bits {
-				inner, err := part.Location.Offset(int64(at))
+			if offset < part.Bits {
+				inner, err := part.Location.Offset(int64(offset))
 				if err != nil {
 					return l
 				}
-				l, found = inner, part.Bits-at >= bits
+				l, found = inner, part.Bits-offset >= bits
 				break
 			}
-			at -= part.Bits
+			offset -= part.Bits
 		}
 		if !found {
 			return l
@@ -158,29 +160,29 @@ func wholePart(l locexpr.Location, bits uint64) locexpr.Location {
 }
 
 // implicit reads what an implicit pointer points to, as its child.
-func (r *Reader) implicit(v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
+func (r *Reader) implicit(ctx context.Context, v *Value, t *dwarf.Type, target locexpr.Location, depth int) {
 	v.setText("<implicit pointer>")
 	element, err := t.Element()
 	if err != nil || depth+1 >= r.limits.Depth {
 		v.IsDeep = err == nil
 		return
 	}
-	child := r.read("*", element, target, depth+1)
+	child := r.read(ctx, "*", element, target, depth+1)
 	child.Role = Pointee
 	v.Children = append(v.Children, child)
 	v.shape = wrapped
 }
 
 // reference reads what a reference refers to: the value is that.
-func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
-	target, ok := r.implicitTarget(t, l)
+func (r *Reader) reference(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location, depth int) {
+	target, ok := r.implicitTarget(ctx, t, l)
 	element, err := t.Element()
 	if err != nil {
 		v.fail(err)
 		return
 	}
 	if !ok {
-		address, err := r.address(t, l)
+		address, err := r.address(ctx, t, l)
 		if err != nil {
 			v.fail(err)
 			return
@@ -197,19 +199,19 @@ func (r *Reader) reference(v *Value, t *dwarf.Type, l locexpr.Location, depth in
 		target = r.memory(t, address)
 	}
 	typ, name := v.Type, v.Name
-	*v = r.remember(name, element, target, depth)
+	*v = r.remember(ctx, name, element, target, depth)
 	v.Type = typ
 }
 
 // memberPointer reads a pointer to a member: of data it is an offset, of a function
 // its address and what is added to this (Itanium C++ ABI, 2.3).
-func (r *Reader) memberPointer(v *Value, t *dwarf.Type, l locexpr.Location) {
-	b, err := r.bytes(l, t.Size)
+func (r *Reader) memberPointer(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	order := r.ctx.ByteOrder()
+	order := r.context.ByteOrder()
 	if t.Size <= 8 {
 		n := integer(b, order)
 		if n == ^uint64(0)>>(64-8*t.Size) {
@@ -241,7 +243,7 @@ func (r *Reader) memberPointer(v *Value, t *dwarf.Type, l locexpr.Location) {
 // memberName is the member at an offset of the class that a pointer to a member is of.
 func (r *Reader) memberName(t *dwarf.Type, offset uint64) string {
 	number := fmt.Sprintf("%d", offset)
-	e, err := t.Reference(dwarf.AttrContainingType)
+	e, err := t.Reference(dw.AttrContainingType)
 	if err != nil || e.IsZero() {
 		return number
 	}
@@ -302,20 +304,20 @@ func (r *Reader) character(t *dwarf.Type) *locexpr.BaseType {
 }
 
 // terminated reads a string that ends in a character 0.
-func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bool) {
+func (r *Reader) terminated(ctx context.Context, t *locexpr.BaseType, l locexpr.Location) (string, bool) {
 	size := t.Size() / 8
 	var codes []rune
 	// Memory is read piece by piece: the string may lie before what is not there.
 	const piece = 16
 	for len(codes) < r.limits.Elements {
-		at, err := l.Offset(int64(uint64(len(codes)) * size * 8))
+		place, err := l.Offset(int64(uint64(len(codes)) * size * 8))
 		if err != nil {
 			break
 		}
-		b, err := r.bytes(at, piece*size)
+		b, err := r.bytes(ctx, place, piece*size)
 		n := piece
 		if err != nil {
-			if b, err = r.bytes(at, size); err != nil {
+			if b, err = r.bytes(ctx, place, size); err != nil {
 				if len(codes) == 0 {
 					return "", false
 				}
@@ -324,7 +326,7 @@ func (r *Reader) terminated(t *locexpr.BaseType, l locexpr.Location) (string, bo
 			n = 1
 		}
 		for i := range n {
-			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.ctx.ByteOrder()))
+			c := rune(integer(b[uint64(i)*size:uint64(i+1)*size], r.context.ByteOrder()))
 			if c == 0 {
 				return quoted(codes, t), true
 			}

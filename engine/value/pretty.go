@@ -3,35 +3,37 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // prettyForm reads an object as what its type stands for, where a table knows it. It is
 // false where none does.
-func (r *Reader) prettyForm(v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
+func (r *Reader) prettyForm(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) bool {
 	for _, f := range formsOf(t, plain) {
 		before := *v
 		x := run{r: r, form: f, object: l, slots: make([]operand, f.slots), depth: depth, v: v}
 		v.shape = f.shape
-		err := x.do(0)
+		err := x.do(ctx, 0)
 		if errors.Is(err, errOtherForm) {
 			*v = before
 			continue
 		}
-		x.finish(before, plain, err)
+		x.finish(ctx, before, plain, err)
 		return true
 	}
 	return false
 }
 
 // finish sets the status of what was read.
-func (r *run) finish(before Value, plain *dwarf.Type, err error) {
+func (r *run) finish(ctx context.Context, before Value, plain *dwarf.Type, err error) {
 	if r.isWhole {
 		return
 	}
@@ -54,7 +56,7 @@ func (r *run) finish(before Value, plain *dwarf.Type, err error) {
 	}
 	// Nothing is sure: the object is shown as it is.
 	*r.v = before
-	r.r.raw(r.v, plain, plain, r.object, r.depth)
+	r.r.raw(ctx, r.v, plain, plain, r.object, r.depth)
 	if isOptimizedOut(err) || errors.Is(err, errNoAddress) {
 		return
 	}
@@ -114,8 +116,8 @@ var goKinds = map[int64]string{18: "chan", 19: "func", 20: "interface", 21: "map
 // formName is a type's name as patterns have it: without the namespaces that say which
 // version of the library it is.
 func formName(t *dwarf.Type) string {
-	if t.Unit().Language() == dwarf.LangGo {
-		if n, ok, err := t.Number(dwarf.AttrGoKind); ok && err == nil {
+	if t.Unit().Language() == dw.LangGo {
+		if n, ok, err := t.Number(dw.AttrGoKind); ok && err == nil {
 			return goKinds[n]
 		}
 		return ""
@@ -150,7 +152,7 @@ func withoutVersion(name string) string {
 	return strings.Join(kept, "::") + args
 }
 
-// isLeaf says whether values of a type have no parts: numbers, and strings.
+// isLeaf reports whether values of a type have no parts: numbers, and strings.
 func (r *Reader) isLeaf(t *dwarf.Type) bool {
 	plain, err := t.Plain()
 	if err != nil || isSimple(plain) {

@@ -3,10 +3,12 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -17,11 +19,11 @@ type Frame interface {
 	Context(unit dwarf.Unit) locexpr.Context
 	// Evaluate evaluates an expression or a location list about an object, such as a
 	// DW_AT_data_member_location: initial is what is on the stack before.
-	Evaluate(l *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error)
+	Evaluate(ctx context.Context, l *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error)
 	// Number is what an expression gives as an integer.
-	Number(l *dwarf.Location, object locexpr.Location) (int64, error)
+	Number(ctx context.Context, l *dwarf.Location, object locexpr.Location) (int64, error)
 	// VariableNumber is the integer that a variable holds.
-	VariableNumber(variable dwarf.Entry) (int64, error)
+	VariableNumber(ctx context.Context, variable dwarf.Entry) (int64, error)
 	// Symbol is the function or the variable at an address, and how far behind its
 	// start that is; "" where nothing is known.
 	Symbol(address uint64) (name string, offset uint64)
@@ -37,7 +39,7 @@ type Reader struct {
 	frame    Frame
 	limits   Limits
 	language uint64
-	ctx      locexpr.Context
+	context  locexpr.Context // of the unit of the variable
 
 	cache   *Cache
 	left    int     // values that may still be made
@@ -70,7 +72,7 @@ func NewReader(frame Frame, language uint64, limits Limits, cache *Cache) *Reade
 
 // Variable reads a variable of a type, which an expression of a unit says is at l; err
 // says why that is not known. It always gives one: what went wrong is its Status.
-func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) Variable {
+func (r *Reader) Variable(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location, err error) Variable {
 	v := Variable{Language: r.language}
 	if err != nil {
 		v.Name = name
@@ -81,14 +83,14 @@ func (r *Reader) Variable(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr
 		return v
 	}
 	v.Place = l
-	v.Value = r.Read(unit, name, t, l)
+	v.Value = r.Read(ctx, unit, name, t, l)
 	return v
 }
 
 // Read reads a value of a type at a location that an expression of a unit gave.
-func (r *Reader) Read(unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
+func (r *Reader) Read(ctx context.Context, unit dwarf.Unit, name string, t *dwarf.Type, l locexpr.Location) Value {
 	r.begin(unit)
-	return r.read(name, t, r.objectAt(t, l), 0)
+	return r.read(ctx, name, t, r.objectAt(t, l), 0)
 }
 
 // objectAt is where an object is that an expression says to be at a location: one that is
@@ -102,13 +104,13 @@ func (r *Reader) objectAt(t *dwarf.Type, l locexpr.Location) locexpr.Location {
 	if l.ConvertedBits() > 0 && plain.Base != nil && plain.Base.Encoding == locexpr.EncodingFloat {
 		return l
 	}
-	return l.Object(8*plain.Size, r.ctx.ByteOrder())
+	return l.Object(8*plain.Size, r.context.ByteOrder())
 }
 
 // begin makes the Reader ready for a variable.
 func (r *Reader) begin(unit dwarf.Unit) {
 	r.left, r.steps, r.nesting, r.visited, r.isOwn = maxValues, maxSteps, 0, r.visited[:0], false
-	r.ctx = r.frame.Context(unit)
+	r.context = r.frame.Context(unit)
 }
 
 // fail sets the status of a value that cannot be read.
@@ -120,14 +122,14 @@ func (v *Value) fail(err error) {
 	v.Status, v.Problem = Failed, err.Error()
 }
 
-// Fail says why a value is not known; nil: it is.
+// Fail records why a value is not known; nil: it is.
 func (v *Value) Fail(err error) {
 	if err != nil {
 		v.fail(err)
 	}
 }
 
-// isOptimizedOut says whether an error means that the program has no longer what is
+// isOptimizedOut reports whether an error means that the program has no longer what is
 // asked for: nothing describes it, or it is behind the end of what does, as padding of
 // a structure in registers is.
 func isOptimizedOut(err error) bool {
@@ -143,7 +145,7 @@ var errTooMany = fmt.Errorf("more than %d values", maxValues)
 var errNested = fmt.Errorf("more than %d values within one another", MaxNesting)
 
 // read reads a value of a type.
-func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
+func (r *Reader) read(ctx context.Context, name string, t *dwarf.Type, l locexpr.Location, depth int) Value {
 	v := Value{Name: name, Type: t.String(), Status: OK}
 	if space, address, ok := l.MemoryAddress(); ok {
 		v.Space, v.Address, v.HasAddress = space, address, true
@@ -167,33 +169,33 @@ func (r *Reader) read(name string, t *dwarf.Type, l locexpr.Location, depth int)
 		v.Status = OptimizedOut
 		return v
 	}
-	if r.limits.Raw || !r.prettyForm(&v, t, plain, l, depth) {
-		r.raw(&v, t, plain, l, depth)
+	if r.limits.Raw || !r.prettyForm(ctx, &v, t, plain, l, depth) {
+		r.raw(ctx, &v, t, plain, l, depth)
 	}
 	return v
 }
 
 // raw reads a value as its type is built.
-func (r *Reader) raw(v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
+func (r *Reader) raw(ctx context.Context, v *Value, t, plain *dwarf.Type, l locexpr.Location, depth int) {
 	switch plain.Kind {
 	case dwarf.KindStructure, dwarf.KindUnion:
-		r.object(v, plain, l, depth)
+		r.object(ctx, v, plain, l, depth)
 	case dwarf.KindArray:
-		r.array(v, plain, l, depth)
+		r.array(ctx, v, plain, l, depth)
 	case dwarf.KindVoid:
 		v.fail(errors.New("the type is void"))
 	case dwarf.KindBase, dwarf.KindSubrange:
-		r.base(v, t, l)
+		r.base(ctx, v, t, l)
 	case dwarf.KindEnumeration:
-		r.enumeration(v, plain, l)
+		r.enumeration(ctx, v, plain, l)
 	case dwarf.KindPointer, dwarf.KindUnspecified:
-		r.pointer(v, plain, l, depth)
+		r.pointer(ctx, v, plain, l, depth)
 	case dwarf.KindReference, dwarf.KindRvalueReference:
-		r.reference(v, plain, l, depth)
+		r.reference(ctx, v, plain, l, depth)
 	case dwarf.KindMemberPointer:
-		r.memberPointer(v, plain, l)
+		r.memberPointer(ctx, v, plain, l)
 	case dwarf.KindString:
-		r.fortranString(v, plain, l)
+		r.fortranString(ctx, v, plain, l)
 	case dwarf.KindSubroutine:
 		v.setText(r.symbolText(v.Address))
 	default:
@@ -206,49 +208,49 @@ func (v *Value) setText(text string) { v.Text, v.HasText = text, true }
 // dataLocation is where the data of an object is, which may be elsewhere than its
 // descriptor: DW_AT_data_location (DWARF 5, 5.18.1). An array that is not allocated or
 // associated has none.
-func (r *Reader) dataLocation(t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
+func (r *Reader) dataLocation(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Location, error) {
 	if !t.IsDescribed {
 		return l, nil
 	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrAllocated, dwarf.AttrAssociated} {
+	for _, attr := range []dw.Attr{dw.AttrAllocated, dw.AttrAssociated} {
 		b, err := t.Bound(attr)
 		if err != nil || !b.HasValue() {
 			continue
 		}
-		if n, err := r.bound(&b, l); err == nil && n == 0 {
+		if n, err := r.bound(ctx, &b, l); err == nil && n == 0 {
 			return l, fmt.Errorf("the array has no elements yet: %s is 0", attr)
 		}
 	}
-	b, err := t.Bound(dwarf.AttrDataLocation)
+	b, err := t.Bound(dw.AttrDataLocation)
 	if err != nil || b.Location == nil {
 		return l, err
 	}
-	return r.frame.Evaluate(b.Location, l)
+	return r.frame.Evaluate(ctx, b.Location, l)
 }
 
 // bound is a number that a type says, about an object.
-func (r *Reader) bound(b *dwarf.Bound, object locexpr.Location) (int64, error) {
+func (r *Reader) bound(ctx context.Context, b *dwarf.Bound, object locexpr.Location) (int64, error) {
 	switch {
 	case b.IsKnown:
 		return b.Value, nil
 	case b.Location != nil:
 		r.isOwn = true
-		return r.frame.Number(b.Location, object)
+		return r.frame.Number(ctx, b.Location, object)
 	case !b.Variable.IsZero():
 		r.isOwn = true
-		return r.frame.VariableNumber(b.Variable)
+		return r.frame.VariableNumber(ctx, b.Variable)
 	}
 	return 0, errors.New("it is not said")
 }
 
 // bytes reads the bytes of a value.
-func (r *Reader) bytes(l locexpr.Location, size uint64) ([]byte, error) {
+func (r *Reader) bytes(ctx context.Context, l locexpr.Location, size uint64) ([]byte, error) {
 	const maxBytes = 1 << 20
 	if size > maxBytes {
 		return nil, fmt.Errorf("%d bytes, at most %d are read", size, maxBytes)
 	}
 	b := make([]byte, size)
-	return b, l.Read(r.ctx, b, size*8)
+	return b, l.Read(ctx, r.context, b, size*8)
 }
 
 // visit says that an object is being read; false where it already is.

@@ -3,6 +3,7 @@
 package value
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -22,7 +24,7 @@ import (
 var errNoSize = errors.New("the size of the type is not known")
 
 // base reads a value of a base type, which t is or is a name of.
-func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
+func (r *Reader) base(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
 	base := named(t)
 	plain, err := t.Plain()
 	if err == nil && plain.IsSized && plain.Size == 0 {
@@ -33,7 +35,7 @@ func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 		v.fail(errors.Join(errNoSize, err))
 		return
 	}
-	number, err := r.number(plain, l)
+	number, err := r.number(ctx, plain, l)
 	if err != nil {
 		v.fail(err)
 		return
@@ -45,7 +47,7 @@ func (r *Reader) base(v *Value, t *dwarf.Type, l locexpr.Location) {
 	v.setText(r.baseText(base, number))
 }
 
-// isCharacterName says whether a type of such a name has characters. In C they are
+// isCharacterName reports whether a type of such a name has characters. In C they are
 // names of integers.
 func isCharacterName(name string) bool {
 	switch name {
@@ -85,7 +87,7 @@ func named(t *dwarf.Type) *locexpr.BaseType {
 const maxNames = 64
 
 // number reads an integer, a floating point number or what else a base type has.
-func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error) {
+func (r *Reader) number(ctx context.Context, t *dwarf.Type, l locexpr.Location) (locexpr.Value, error) {
 	if t.Base == nil {
 		return locexpr.Value{}, errNoSize
 	}
@@ -95,36 +97,36 @@ func (r *Reader) number(t *dwarf.Type, l locexpr.Location) (locexpr.Value, error
 		return locexpr.Value{}, fmt.Errorf("a base type of %d bits in %d bytes", size, t.Size)
 	}
 	if kept := l.ConvertedBits(); typ.Encoding == locexpr.EncodingFloat && typ.Elements == 0 && uint64(kept) > typ.Size() {
-		return r.converted(&typ, l, kept)
+		return r.converted(ctx, &typ, l, kept)
 	}
 	if isPartConverted(&typ, l) {
 		return locexpr.Value{}, errPartConverted
 	}
 	size := (typ.Size() + 7) / 8
-	b, err := r.bytes(l, min(size, meaningfulBytes(&typ)))
+	b, err := r.bytes(ctx, l, min(size, meaningfulBytes(&typ)))
 	if err != nil {
 		return locexpr.Value{}, err
 	}
 	b = append(b, make([]byte, size-uint64(len(b)))...)
-	return locexpr.ValueOf(&typ, b, r.ctx.ByteOrder())
+	return locexpr.ValueOf(&typ, b, r.context.ByteOrder())
 }
 
 // giveFormat gives a type of floating point numbers the format that they have on the machine.
 func (r *Reader) giveFormat(t *locexpr.BaseType) {
-	if ctx, ok := r.ctx.(locexpr.FloatContext); ok && (t.Encoding == locexpr.EncodingFloat || t.Encoding == locexpr.EncodingComplexFloat) {
-		t.Format = ctx.FloatFormat(t)
+	if c, ok := r.context.(locexpr.FloatContext); ok && (t.Encoding == locexpr.EncodingFloat || t.Encoding == locexpr.EncodingComplexFloat) {
+		t.Format = c.FloatFormat(t)
 	}
 }
 
 // converted reads a number of a type in a register of so many bits, which has it in the
 // format that numbers of the register's size have.
-func (r *Reader) converted(t *locexpr.BaseType, l locexpr.Location, bits uint32) (locexpr.Value, error) {
+func (r *Reader) converted(ctx context.Context, t *locexpr.BaseType, l locexpr.Location, bits uint32) (locexpr.Value, error) {
 	own := locexpr.BaseType{Encoding: locexpr.EncodingFloat, Bits: bits}
-	b, err := r.bytes(l, uint64(bits+7)/8)
+	b, err := r.bytes(ctx, l, uint64(bits+7)/8)
 	if err != nil {
 		return locexpr.Value{}, err
 	}
-	n, err := locexpr.ValueOf(&own, b, r.ctx.ByteOrder())
+	n, err := locexpr.ValueOf(&own, b, r.context.ByteOrder())
 	if err != nil {
 		return n, err
 	}
@@ -207,9 +209,9 @@ func hex(n uint64) string {
 	return string(strconv.AppendUint(append(b[:0], "0x"...), n, 16))
 }
 
-// hasCharacters says whether integers of a byte may be characters in the language.
+// hasCharacters reports whether integers of a byte may be characters in the language.
 func (r *Reader) hasCharacters() bool {
-	return r.language != dwarf.LangRust && r.language != dwarf.LangGo
+	return r.language != dw.LangRust && r.language != dw.LangGo
 }
 
 // floatText is a floating point number, as short as reads back.
@@ -336,8 +338,8 @@ func escaped(c rune, bits uint32, quote rune) string {
 }
 
 // enumeration reads a value of an enumeration.
-func (r *Reader) enumeration(v *Value, t *dwarf.Type, l locexpr.Location) {
-	n, isSigned, err := r.enumNumber(t, l)
+func (r *Reader) enumeration(ctx context.Context, v *Value, t *dwarf.Type, l locexpr.Location) {
+	n, isSigned, err := r.enumNumber(ctx, t, l)
 	if err != nil {
 		v.fail(err)
 		return
@@ -351,15 +353,15 @@ func (r *Reader) enumeration(v *Value, t *dwarf.Type, l locexpr.Location) {
 }
 
 // enumNumber is the number of an enumeration's value, extended as its type says.
-func (r *Reader) enumNumber(t *dwarf.Type, l locexpr.Location) (n uint64, isSigned bool, err error) {
+func (r *Reader) enumNumber(ctx context.Context, t *dwarf.Type, l locexpr.Location) (n uint64, isSigned bool, err error) {
 	if !t.IsSized || t.Size == 0 || t.Size > 8 {
 		return 0, false, errNoSize
 	}
-	b, err := r.bytes(l, t.Size)
+	b, err := r.bytes(ctx, l, t.Size)
 	if err != nil {
 		return 0, false, err
 	}
-	n, isSigned = extendedAsEnum(t, integer(b, r.ctx.ByteOrder()), 8*t.Size)
+	n, isSigned = extendedAsEnum(t, integer(b, r.context.ByteOrder()), 8*t.Size)
 	return n, isSigned, nil
 }
 
@@ -376,7 +378,7 @@ func extendedAsEnum(t *dwarf.Type, n, bits uint64) (extended uint64, isSigned bo
 	return SignExtended(n, bits), true
 }
 
-// IsSigned says whether a base type has signed integers.
+// IsSigned reports whether a base type has signed integers.
 func IsSigned(t *locexpr.BaseType) bool {
 	return t != nil && (t.Encoding == locexpr.EncodingSigned || t.Encoding == locexpr.EncodingSignedChar)
 }
@@ -435,7 +437,7 @@ func enumText(t *dwarf.Type, list []dwarf.Enumerator, n uint64, isSigned bool) s
 // class before it, and so have those of other enumerations of C++.
 func enumName(t *dwarf.Type, name string) string {
 	full := t.QualifiedName()
-	if isClass, ok, err := t.Number(dwarf.AttrEnumClass); err == nil && ok && isClass != 0 {
+	if isClass, ok, err := t.Number(dw.AttrEnumClass); err == nil && ok && isClass != 0 {
 		return full + "::" + name
 	}
 	if !t.Unit().HasScopedNames() {
@@ -447,7 +449,7 @@ func enumName(t *dwarf.Type, name string) string {
 	return name
 }
 
-// areFlags says whether the values of an enumeration are made to be combined: no two
+// areFlags reports whether the values of an enumeration are made to be combined: no two
 // of them have a bit in common, and the bits of each are neighbours, as are those of
 // a field of several bits.
 func areFlags(list []dwarf.Enumerator, mask uint64) bool {
@@ -462,7 +464,7 @@ func areFlags(list []dwarf.Enumerator, mask uint64) bool {
 	return len(list) > 0
 }
 
-// isField says whether the bits of a number are neighbours.
+// isField reports whether the bits of a number are neighbours.
 func isField(n uint64) bool {
 	n >>= bits.TrailingZeros64(n)
 	return n&(n+1) == 0

@@ -30,8 +30,8 @@ func fullName(t *dwarf.Type, depth int) string {
 		text := "?"
 		if n, ok := templateNumber(parts, uint64(i)); ok {
 			text = strconv.FormatInt(int64(n), 10)
-		} else if of, err := templateArgument(parts, uint64(i)); err == nil {
-			text = fullName(of, depth+1)
+		} else if element, err := templateArgument(parts, uint64(i)); err == nil {
+			text = fullName(element, depth+1)
 		}
 		if size += len(text); size > maxFullName {
 			text = "..."
@@ -112,7 +112,7 @@ func shortened(name string, depth int) (short, rest string) {
 	return short + strings.TrimRight(rest[1:1+end], " "), rest[1+end:]
 }
 
-// isDefault says whether an argument is one that nobody writes behind others.
+// isDefault reports whether an argument is one that no one writes behind others.
 func isDefault(arg string, before []string) bool {
 	if len(before) == 0 {
 		return false

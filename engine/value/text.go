@@ -4,9 +4,8 @@ package value
 
 import (
 	"fmt"
+	"github.com/unwindd/unwindd/internal/dw"
 	"strings"
-
-	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
 // A manner is how a language writes values.
@@ -37,9 +36,9 @@ var (
 
 func mannerOf(language uint64) *manner {
 	switch language {
-	case dwarf.LangRust:
+	case dw.LangRust:
 		return mannerOfRust
-	case dwarf.LangGo:
+	case dw.LangGo:
 		return mannerOfGo
 	}
 	return mannerOfC
@@ -168,7 +167,7 @@ func (w *lineWriter) list(v *Value, open, closing string) {
 	w.WriteString(closing)
 }
 
-// isSame says whether a value's text is a given one.
+// isSame reports whether a value's text is a given one.
 func (w *lineWriter) isSame(v *Value, text string) bool {
 	if v.HasText && len(v.Children) == 0 && v.Status == OK {
 		return v.Text == text
@@ -262,7 +261,7 @@ func (w *lineWriter) structure(v *Value) {
 	w.WriteString(w.close)
 }
 
-// isEmpty says whether a value has nothing that could be shown.
+// isEmpty reports whether a value has nothing that could be shown.
 func (v *Value) isEmpty() bool {
 	if v.HasText || v.IsDeep || v.More > 0 || v.Status != OK {
 		return false
@@ -303,7 +302,7 @@ func (w *lineWriter) tuple(v *Value) {
 	w.WriteByte(')')
 }
 
-// isTuple says whether members are numbered, as rustc names those of tuples.
+// isTuple reports whether members are numbered, as rustc names those of tuples.
 func isTuple(list []Value) bool {
 	for i := range list {
 		if list[i].Name != fmt.Sprintf("__%d", i) {

@@ -4,7 +4,7 @@ package value
 
 import "github.com/unwindd/unwindd/locexpr"
 
-// Status says what is known of a value.
+// Status is the state of a value that was read.
 type Status string
 
 // What is known of a value.
@@ -15,7 +15,7 @@ const (
 	Failed       Status = "error"         // Problem says what went wrong
 )
 
-// Role says what a value is in the one that it is part of.
+// Role is the part that a value plays in the one around it.
 type Role string
 
 // The roles of values.
@@ -54,7 +54,7 @@ type Value struct {
 	shape shape
 }
 
-// shape says how children are written.
+// shape is how children are written.
 type shape uint8
 
 const (
@@ -65,7 +65,7 @@ const (
 	associated       // {[key] = value}
 )
 
-// A VariableKind says what a Variable is.
+// A VariableKind is the kind of a Variable.
 type VariableKind string
 
 // The kinds of variables.
@@ -104,7 +104,7 @@ func (v *Variable) Location() string {
 	return v.Place.String()
 }
 
-// Limits bound what is read of a variable.
+// Limits bound how much of a variable is read.
 type Limits struct {
 	Depth    int  // values within one another
 	Elements int  // elements of an array or a container, and characters of a string
@@ -154,7 +154,7 @@ func (v *Value) setStatus() {
 	}
 }
 
-// Equal says whether two values are the same in everything that is written of them.
+// Equal reports whether two values are the same in everything that is written of them.
 func (v *Value) Equal(o *Value) bool {
 	if v.Text != o.Text || v.HasText != o.HasText || v.Status != o.Status || v.Problem != o.Problem ||
 		v.Name != o.Name || v.Role != o.Role || v.Type != o.Type || v.More != o.More || v.IsDeep != o.IsDeep || v.shape != o.shape ||

@@ -5,6 +5,7 @@ package value
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -31,21 +32,21 @@ type image struct {
 
 var errNotThere = errors.New("not in the file")
 
-func (m *image) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (m *image) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	for _, s := range m.object.Sections() {
 		if s.Flags&2 == 0 || address < s.Address || address-s.Address >= s.Size {
 			continue
 		}
 		data, err := s.Data()
-		at := address - s.Address
-		if s.Size-at < uint64(len(dst)) {
+		offset := address - s.Address
+		if s.Size-offset < uint64(len(dst)) {
 			return errNotThere
 		}
-		if err != nil || uint64(len(data)) < at+uint64(len(dst)) { // .bss
+		if err != nil || uint64(len(data)) < offset+uint64(len(dst)) { // .bss
 			clear(dst)
 			return nil //nolint:nilerr // it has no bytes in the file
 		}
-		copy(dst, data[at:])
+		copy(dst, data[offset:])
 		return nil
 	}
 	return errNotThere
@@ -64,31 +65,31 @@ func (m *image) Symbol(uint64) (string, uint64)          { return "", 0 }
 func (m *image) AddressBits(locexpr.AddressSpace) uint32 { return 64 }
 func (m *image) Module(uint64) (*dwarf.Reader, uint64)   { return nil, 0 }
 
-func (m *image) Evaluate(l *dwarf.Location, _ locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error) {
+func (m *image) Evaluate(ctx context.Context, l *dwarf.Location, _ locexpr.Location, initial ...locexpr.Entry) (locexpr.Location, error) {
 	e := locexpr.Evaluator{}
-	return e.Location(l.Expr, m.Context(l.Unit), initial...)
+	return e.Location(ctx, l.Expr, m.Context(l.Unit), initial...)
 }
 
-func (m *image) Number(l *dwarf.Location, _ locexpr.Location) (int64, error) {
+func (m *image) Number(ctx context.Context, l *dwarf.Location, _ locexpr.Location) (int64, error) {
 	e := locexpr.Evaluator{}
-	v, err := e.Value(l.Expr, m.Context(l.Unit))
+	v, err := e.Value(ctx, l.Expr, m.Context(l.Unit))
 	return int64(v.Uint64()), err
 }
 
-func (m *image) VariableNumber(dwarf.Entry) (int64, error) { return 0, errNotThere }
+func (m *image) VariableNumber(context.Context, dwarf.Entry) (int64, error) { return 0, errNotThere }
 
 // read reads a global of the file.
-func (m *image) read(e dwarf.Entry, limits Limits) Variable {
+func (m *image) read(ctx context.Context, e dwarf.Entry, limits Limits) Variable {
 	r := NewReader(m, e.Unit().Language(), limits, nil)
 	t, err := e.ValueType()
 	var l locexpr.Location
 	if err == nil {
-		var at *dwarf.Location
-		if at, err = e.Placed(); err == nil && at != nil {
-			l, err = m.Evaluate(at, l)
+		var placed *dwarf.Location
+		if placed, err = e.Placed(); err == nil && placed != nil {
+			l, err = m.Evaluate(ctx, placed, l)
 		}
 	}
-	return r.Variable(e.Unit(), e.QualifiedName(), t, l, err)
+	return r.Variable(ctx, e.Unit(), e.QualifiedName(), t, l, err)
 }
 
 // said is a variable with what a source file says of it.
@@ -161,7 +162,7 @@ func TestValuesOfGlobals(t *testing.T) {
 						t.Errorf("%s: %d variables: %v", name, len(list), err)
 						continue
 					}
-					v := m.read(list[0], DefaultLimits)
+					v := m.read(t.Context(), list[0], DefaultLimits)
 					if got := v.Value.Line(list[0].Unit().Language()); got != text {
 						t.Errorf("%s: %s", name, cmp.Diff(text, got))
 					}

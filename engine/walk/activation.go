@@ -61,9 +61,11 @@ func (a Activation) Module() *code.Module { return a.frame.module }
 // object, inside the call of a frame that has called.
 func (a Activation) Lookup() uint64 { return a.frame.lookup }
 
-// Location says where a register of the frame is (A.2.5.4.4.4). The error says that
+// Location returns where a register of the frame is (A.2.5.4.4.4). The error says that
 // this is not known.
-func (a Activation) Location(reg uint64) (locexpr.Location, error) { return a.frame.location(reg) }
+func (a Activation) Location(ctx context.Context, reg uint64) (locexpr.Location, error) {
+	return a.frame.location(ctx, reg)
+}
 
 // Context is what expressions are evaluated in, and locations are read in.
 func (a Activation) Context() locexpr.Context { return frameContext{frame: a.frame} }
@@ -86,15 +88,15 @@ func (a Activation) unitContext(function dwarf.Entry) *unitContext {
 // function was given when it was called (DW_OP_entry_value) is found in the frames
 // further out. What is evaluated refers to the target's files, which may be cut
 // while they are read: call it inside object.Guard.
-func (a Activation) Evaluate(function dwarf.Entry, unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
-	return a.unitContext(function).evaluate(unit, expr)
+func (a Activation) Evaluate(ctx context.Context, function dwarf.Entry, unit dwarf.Unit, expr []byte) (locexpr.Location, error) {
+	return a.unitContext(function).evaluate(ctx, unit, expr)
 }
 
-// Locate says where a variable, a parameter or a constant is by its entry, in a
+// Locate returns where a variable, a parameter or a constant is by its entry, in a
 // frame of a function. It is the undefined location where it was optimized out, and
 // an implicit one of a DW_AT_const_value. Guard as Evaluate does.
-func (a Activation) Locate(function, variable dwarf.Entry) (locexpr.Location, error) {
-	return a.unitContext(function).locate(variable)
+func (a Activation) Locate(ctx context.Context, function, variable dwarf.Entry) (locexpr.Location, error) {
+	return a.unitContext(function).locate(ctx, variable)
 }
 
 // UnitContext is what locations that the expressions of a unit gave are read in:
@@ -106,6 +108,6 @@ func (a Activation) UnitContext(function dwarf.Entry, unit dwarf.Unit) locexpr.C
 // AtEntry is what the frame's function was given as a formal parameter when it was
 // called, whatever it has done with it since. The error wraps ErrNoCallValue where
 // that is not known. Guard as Evaluate does.
-func (a Activation) AtEntry(function, parameter dwarf.Entry) (locexpr.Value, error) {
-	return a.unitContext(function).atEntry(parameter)
+func (a Activation) AtEntry(ctx context.Context, function, parameter dwarf.Entry) (locexpr.Value, error) {
+	return a.unitContext(function).atEntry(ctx, parameter)
 }

@@ -2,6 +2,7 @@
 
 package walk
 
+import "context"
 import "github.com/unwindd/unwindd/engine/code"
 
 // withoutSignature is a return address without the signature that pointer
@@ -9,12 +10,12 @@ import "github.com/unwindd/unwindd/engine/code"
 // is not signed and there is code at it as it stands, it has all its bits: addresses of
 // 52 bits reach into a mask that was assumed. Elsewhere the bits are taken away, because
 // much assembly signs and does not say so.
-func (w *walker) withoutSignature(f *frame, source *code.Row, pc uint64) uint64 {
+func (w *walker) withoutSignature(ctx context.Context, f *frame, source *code.Row, pc uint64) uint64 {
 	mask := w.thread.binding.ReturnAddressMask
 	if pc&mask == 0 {
 		return pc
 	}
-	if w.saysUnsigned(f, source) && w.isCode(pc) {
+	if w.saysUnsigned(ctx, f, source) && w.isCode(pc) {
 		return pc
 	}
 	return pc &^ mask
@@ -22,7 +23,7 @@ func (w *walker) withoutSignature(f *frame, source *code.Row, pc uint64) uint64 
 
 // saysUnsigned reports whether the row of f is of a source that says which return
 // addresses are signed, and says that f's is not.
-func (w *walker) saysUnsigned(f *frame, source *code.Row) bool {
+func (w *walker) saysUnsigned(ctx context.Context, f *frame, source *code.Row) bool {
 	column := uint64(w.machine.Description.SignState)
 	if column == 0 || source.By != code.ByCFI && source.By != code.ByObject && source.By != code.ByRules {
 		return false
@@ -32,10 +33,10 @@ func (w *walker) saysUnsigned(f *frame, source *code.Row) bool {
 		return !rules.WindowSave
 	}
 	// Cranelift says it by an expression of the pseudo-register.
-	s, err := f.findSaved(column, 0, false)
+	s, err := f.findSaved(ctx, column, 0, false)
 	if err != nil || s.kind == slotUndefined {
 		return false
 	}
-	state, err := f.read(&s, column, 64)
+	state, err := f.read(ctx, &s, column, 64)
 	return err == nil && state&1 == 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/plugins/aarch64"
 )
 
@@ -25,7 +26,7 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	const far, signed = uint64(8)<<48 | 0x1000, uint64(0x5a)<<48 | 0x1000
 	state := &wide{hashed{thread: &target.Thread{ID: "1", Arch: "aarch64"}}}
 	p := newProcess(t, aarch64.New(), Options{MaxFrames: 64}, state)
-	p.Bind(t.Context())
+	p.Bind()
 	w := newWalker(p, p.stateOf(t.Context(), state.thread))
 	w.thread.binding.ReturnAddressMask = mask
 	expression := func(op byte) *cfi.Row {
@@ -38,7 +39,7 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		row      *cfi.Row
-		by       code.FoundBy
+		found    code.FoundBy
 		pc, want uint64
 	}{
 		{"no bit of a signature", plain(false), code.ByCFI, 0x1000, 0x1000},
@@ -48,19 +49,19 @@ func TestSignaturesAreTakenAwayAsRowsSay(t *testing.T) {
 		{"not signed, by the code", plain(false), code.ByRules, far, far},
 		{"signed without a word", plain(false), code.ByCFI, signed, 0x1000},
 		{"a source that says nothing", plain(false), code.ByBreakpad, far, 0x1000},
-		{"signed by an expression", expression(0x31 /* DW_OP_lit1 */), code.ByCFI, far, 0x1000},
-		{"not signed by an expression", expression(0x30 /* DW_OP_lit0 */), code.ByCFI, far, far},
+		{"signed by an expression", expression(dw.OpLit0 + 1), code.ByCFI, far, 0x1000},
+		{"not signed by an expression", expression(dw.OpLit0), code.ByCFI, far, far},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			source := &code.Row{Rules: c.row, By: c.by, Defaults: w.machine.Defaults}
+			source := &code.Row{Rules: c.row, By: c.found, Defaults: w.machine.Defaults}
 			source.Compile(w.machine.Machine)
 			f := w.frame(0)
 			f.source, f.hasCFA, f.cfa = source, true, 0x2000
 			if !source.IsCompiled {
 				f.settle(0)
-				f.evaluateRules()
+				f.evaluateRules(t.Context())
 			}
-			if pc := w.withoutSignature(f, source, c.pc); pc != c.want {
+			if pc := w.withoutSignature(t.Context(), f, source, c.pc); pc != c.want {
 				t.Errorf("%#x becomes %#x, expected %#x", c.pc, pc, c.want)
 			}
 		})

@@ -67,7 +67,7 @@ func (b *bounds) framesOf(most int) int {
 	return int(min(int64(most), max(ownFrames, b.frames.Load())))
 }
 
-// countable takes at most most frames that are not kept, and says how many there may be.
+// countable takes at most most frames that are not kept, and returns how many it took.
 func (b *bounds) countable(most int) int {
 	if b.limited && b.counted.Add(-int64(most)) < 0 {
 		return 0
@@ -88,7 +88,7 @@ func (b *bounds) walked(stack *Stack, limit, most int) {
 	}
 }
 
-// mayScan says whether a stack may still be searched for a return address.
+// mayScan reports whether a stack may still be searched for a return address.
 func (b *bounds) mayScan() bool {
 	if !b.limited || b.scanned.Load() > 0 {
 		return true

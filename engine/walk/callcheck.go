@@ -22,8 +22,7 @@ const maxChecks = 1 << 16
 
 // mayCheck counts a check; false says that there were enough.
 func (w *walker) mayCheck() bool {
-	w.checked++
-	return w.checked <= maxChecks && w.process.bounds.mayCheck()
+	return w.guesses.mayCheck() && w.process.bounds.mayCheck()
 }
 
 // callSites says of addresses whether each is in executable memory right after a
@@ -86,7 +85,7 @@ func (w *walker) codeBefore(s *code.Segment, pc uint64, before []byte) bool {
 	if s != nil {
 		return s.Module.Code.CodeBefore(s.ObjectAddress(pc), before)
 	}
-	n, err := w.memory.ReadMemory(locexpr.DefaultSpace, nil, pc-uint64(len(before)), before)
+	n, err := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, pc-uint64(len(before)), before)
 	return err == nil && n == len(before)
 }
 
@@ -95,33 +94,33 @@ type evidence uint8
 
 const (
 	otherwise evidence = iota // it led to other code
-	onward                    // it names its target, and that goes on to nobody knows where
+	onward                    // it names its target, and that goes on to no one knows where
 	anywhere                  // it may have led to any
 	named                     // it names the function of the frame, or one that goes on to it
 )
 
-// mayHaveCalled says whether the call before pc may have led to f: not where it
+// mayHaveCalled reports whether the call before pc may have led to f: not where it
 // names its target, and all that the target goes on to is known and is not f's
 // function. A frame whose PC is no code may have been any function.
 func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSite, f *frame) (evidence, error) {
-	at := w.segmentAt(pc - 1)
-	if !site.IsDirect || at == nil || !at.Module.Code.IsKnown() || !w.mayCheck() {
+	segment := w.segmentAt(pc - 1)
+	if !site.IsDirect || segment == nil || !segment.Module.Code.IsKnown() || !w.mayCheck() {
 		return anywhere, nil // runtimes change the calls in the code that they make
 	}
 	if !w.isCode(f.pc) && f.callee != nil {
 		return onward, nil
 	}
 	own := w.boundsOf(f)
-	waiting := []uint64{(pc + uint64(site.Target)) & w.addresses}
+	waiting := []uint64{(pc + uint64(site.Target)) & w.machine.addresses}
 	for next := 0; next < len(waiting); next++ {
 		if next == maxFollowed {
 			return onward, nil
 		}
-		at := waiting[next]
-		if at-own.Start < own.End-own.Start {
+		entry := waiting[next]
+		if entry-own.Start < own.End-own.Start {
 			return named, nil
 		}
-		more, known, err := w.leadsTo(ctx, at, f)
+		more, known, err := w.leadsTo(ctx, entry, f)
 		if err != nil || !known {
 			return onward, err
 		}
@@ -134,21 +133,21 @@ func (w *walker) mayHaveCalled(ctx context.Context, pc uint64, site code.CallSit
 	return otherwise, nil
 }
 
-// A verdict is what is known of a guessed frame.
-type verdict uint8
+// A decision is the outcome of checks of a guessed frame.
+type decision uint8
 
 const (
-	refuted   verdict = iota // something known speaks against it
-	possible                 // nothing does
-	likely                   // its own caller is in code that nobody has
-	confirmed                // its own caller is a return address of a call that may have led to it
+	refuted   decision = iota // something known speaks against it
+	possible                  // nothing does
+	likely                    // its own caller is in code that no one has
+	confirmed                 // its own caller is a return address of a call that may have led to it
 )
 
 // judgeByCallers judges a guessed frame by the rows of its own code and of its
 // callers': the return addresses that rows find must be such, of calls that may have
 // led to the frames. It ends where nothing is known; needsDescribed says that rows which are read
 // from the code count as nothing.
-func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bool) (verdict, error) {
+func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bool) (decision, error) {
 	v := possible
 	for range maxJudged {
 		if f.module == nil || !w.mayCheck() {
@@ -162,7 +161,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 			return v, nil //nolint:nilerr // without a row nothing is known
 		}
 		f.source = source
-		caller, err := w.recover(f, source)
+		caller, err := w.recover(ctx, f, source)
 		switch {
 		case err != nil:
 			return v, nil //nolint:nilerr // nor where memory or a register is missing
@@ -185,7 +184,7 @@ func (w *walker) judgeByCallers(ctx context.Context, f *frame, needsDescribed bo
 const maxJudged = 32
 
 // judgeCaller judges the caller that call frame information gives a frame.
-func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, error) {
+func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (decision, error) {
 	if !w.isCode(caller.pc - 1) {
 		return refuted, nil
 	}
@@ -211,7 +210,7 @@ func (w *walker) judgeCaller(ctx context.Context, f, caller *frame) (verdict, er
 	return confirmed, nil
 }
 
-// isEnteredByReturn says whether the PC of a frame, which follows no call, is where
+// isEnteredByReturn reports whether the PC of a frame, which follows no call, is where
 // a function begins that is returned to: a signal trampoline, or what is below the
 // first function of a context.
 func (w *walker) isEnteredByReturn(f *frame) bool {
@@ -222,9 +221,9 @@ func (w *walker) isEnteredByReturn(f *frame) bool {
 	return b.IsKnown && f.offset-b.Start <= uint64(w.machine.Description.CallDistance)
 }
 
-// isReadable says whether the target has the byte at an address.
+// isReadable reports whether the target has the byte at an address.
 func (w *walker) isReadable(address uint64) bool {
-	n, _ := w.memory.ReadMemory(locexpr.DefaultSpace, nil, address, w.scratch[:1])
+	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, address, w.input.scratch[:1])
 	return n == 1
 }
 
@@ -245,30 +244,30 @@ func (w *walker) boundsOf(f *frame) code.Bounds {
 
 // leadsTo are the addresses that the code at an address goes on to without a
 // call. known is false where that is not known, or where the code is the same as
-// f's as far as anybody can say.
-func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (to []uint64, known bool, err error) {
-	at := w.segmentAt(address)
-	if at == nil || !at.Module.Code.IsKnown() {
+// f's as far as can be told.
+func (w *walker) leadsTo(ctx context.Context, address uint64, f *frame) (next []uint64, known bool, err error) {
+	segment := w.segmentAt(address)
+	if segment == nil || !segment.Module.Code.IsKnown() {
 		return nil, false, nil
 	}
-	e, err := at.Module.Code.Exits(ctx, at.ObjectAddress(address))
+	e, err := segment.Module.Code.Exits(ctx, segment.ObjectAddress(address))
 	if err != nil || e == nil || e.IsOpen {
 		return nil, false, err
 	}
-	if f.module != nil && f.module.Code == at.Module.Code && f.lookup-e.Start < e.End-e.Start {
+	if f.module != nil && f.module.Code == segment.Module.Code && f.lookup-e.Start < e.End-e.Start {
 		return nil, false, nil
 	}
-	base := at.Start - at.Address
+	base := segment.Start - segment.Address
 	for _, a := range e.Jumps {
-		to = append(to, a+base)
+		next = append(next, a+base)
 	}
 	for _, slot := range e.Slots {
 		// What is in a table that the dynamic linker filled in is where the jump led.
-		target, err := w.word(slot+base, w.machine.Description.AddressBits)
-		if err != nil || !at.Module.Code.IsLinkageSlot(slot) {
+		target, err := w.word(ctx, slot+base, w.machine.Description.AddressBits)
+		if err != nil || !segment.Module.Code.IsLinkageSlot(slot) {
 			return nil, false, nil //nolint:nilerr // then it is not known
 		}
-		to = append(to, target)
+		next = append(next, target)
 	}
-	return to, true, nil
+	return next, true, nil
 }

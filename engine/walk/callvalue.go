@@ -4,6 +4,7 @@ package walk
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -33,10 +35,10 @@ type call struct {
 }
 
 // findCall finds the call that the frame is in, once.
-func (u *unitContext) findCall() (*call, error) {
+func (u *unitContext) findCall(ctx context.Context) (*call, error) {
 	if u.call == nil {
 		u.call = &call{}
-		u.call.err = u.call.find(u)
+		u.call.err = u.call.find(ctx, u)
 	}
 	return u.call, u.call.err
 }
@@ -44,17 +46,17 @@ func (u *unitContext) findCall() (*call, error) {
 // find looks for the call site at the caller's return address, or that of the tail call
 // by which the caller was left. The frames of a stack that is still being walked have no
 // callers yet.
-func (c *call) find(u *unitContext) error {
+func (c *call) find(ctx context.Context, u *unitContext) error {
 	if u.function.IsZero() {
 		return noCallValue("the function is not described")
 	}
 	if tail := u.frame.tailCaller(); tail != nil {
-		by := tail.called.tail
-		c.caller, c.site = tail.unitContext(by.from.body, u.around.Lane), by.site
+		left := tail.called.tail
+		c.caller, c.site = tail.unitContext(left.from.body, u.around.Lane), left.site
 	} else if err := c.findReturn(u); err != nil {
 		return err
 	}
-	callee, err := c.check(u)
+	callee, err := c.check(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (c *call) findReturn(u *unitContext) error {
 // check checks that the call is one of the frame's function, and returns the callee
 // as the call site names it, or the zero Entry. A function that is called may have
 // gone on to another one by a tail call, which was then given other values.
-func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
+func (c *call) check(ctx context.Context, u *unitContext) (callee dwarf.Entry, err error) {
 	if callee, err = c.site.Callee(); err != nil || u.frame.called.isByAddress() {
 		return dwarf.Entry{}, err
 	}
@@ -119,11 +121,11 @@ func (c *call) check(u *unitContext) (callee dwarf.Entry, err error) {
 	if !ok || !hasEntry {
 		return callee, noCallValue("the call site does not say what it calls")
 	}
-	v, err := c.caller.passed(target.Unit, target.Expr)
+	v, err := c.caller.passed(ctx, target.Unit, target.Expr)
 	if err != nil {
 		return callee, err
 	}
-	if address := (entry + u.ev.LoadBias) & u.frame.walker.addresses; v.Uint64() != address {
+	if address := (entry + u.ev.LoadBias) & u.frame.walker.machine.addresses; v.Uint64() != address {
 		return callee, noCallValue("the call is one of %#x, the function is at %#x", v.Uint64(), address)
 	}
 	return callee, nil
@@ -207,8 +209,8 @@ next:
 
 // parameter evaluates, in the caller, what the call passes in the first parameter
 // that fits. isData asks for what stands where the passed value points to.
-func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
-	c, err := u.findCall()
+func (u *unitContext) parameter(ctx context.Context, isData bool, fits func(*call, dwarf.CallParameter) (bool, error)) (v locexpr.Value, err error) {
+	c, err := u.findCall(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -232,19 +234,19 @@ func (u *unitContext) parameter(isData bool, fits func(*call, dwarf.CallParamete
 		if !ok {
 			break
 		}
-		return c.caller.passed(l.Unit, l.Expr)
+		return c.caller.passed(ctx, l.Unit, l.Expr)
 	}
 	return v, noCallValue("the call site %s does not say it", c.site)
 }
 
 // passed evaluates a DW_AT_call_value or DW_AT_call_target in the caller. Clang writes
 // a register location there for what the register holds.
-func (u *unitContext) passed(unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
+func (u *unitContext) passed(ctx context.Context, unit dwarf.Unit, expr []byte) (v locexpr.Value, err error) {
 	if p, ok := u.placeOf(unit, expr); !ok || !p.isRegister() {
-		return u.value(unit, expr)
+		return u.value(ctx, unit, expr)
 	}
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
-		v, err = ev.EntryValue(expr, u.context(unit))
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
+		v, err = ev.EntryValue(ctx, expr, u.context(unit))
 		return err
 	})
 	return v, err
@@ -260,32 +262,32 @@ type entryPlace struct {
 	typ      uint64 // offset of the base type that it is read as; 0: none
 }
 
-// isRegister says whether it is a register itself.
+// isRegister reports whether it is a register itself.
 func (p *entryPlace) isRegister() bool { return !p.isSum && p.data == 0 }
 
 // placeOf reads an expression of one of these forms; ok is false for another one.
 func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bool) {
 	n := 0
 	dialect := u.code.UnitDialect(unit)
-	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
-		if err != nil || in.Op == nil {
+	for instruction, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || instruction.Op == nil {
 			return p, false
 		}
 		n++
-		switch kind, reg := operationKind(in); {
-		case n == 1 && kind == "reg":
+		switch kind, reg := operationKind(instruction); {
+		case n == 1 && kind == "DW_OP_reg":
 			p.register = reg
-		case n == 1 && kind == "regval_type":
-			p.register, p.typ = reg, in.Operands[1]
-		case n == 1 && kind == "breg":
-			p.register, p.isSum, p.offset = reg, true, int64(in.Operands[0])
-			if in.Op.Operands[1] != locexpr.NoOperand { // DW_OP_bregx
-				p.offset = int64(in.Operands[1])
+		case n == 1 && kind == "DW_OP_regval_type":
+			p.register, p.typ = reg, instruction.Operands[1]
+		case n == 1 && kind == "DW_OP_breg":
+			p.register, p.isSum, p.offset = reg, true, int64(instruction.Operands[0])
+			if instruction.Op.Operands[1] != locexpr.NoOperand { // DW_OP_bregx
+				p.offset = int64(instruction.Operands[1])
 			}
-		case n == 2 && p.isSum && p.offset == 0 && kind == "deref":
+		case n == 2 && p.isSum && p.offset == 0 && kind == "DW_OP_deref":
 			p.isSum, p.data = false, uint64(unit.AddressSize())
-		case n == 2 && p.isSum && p.offset == 0 && kind == "deref_size":
-			p.isSum, p.data = false, in.Operands[0]
+		case n == 2 && p.isSum && p.offset == 0 && kind == "DW_OP_deref_size":
+			p.isSum, p.data = false, instruction.Operands[0]
 		default:
 			return p, false
 		}
@@ -294,14 +296,14 @@ func (u *unitContext) placeOf(unit dwarf.Unit, expr []byte) (p entryPlace, ok bo
 }
 
 // operationKind is the kind of an operation about a register, and which one, by its
-// name: "reg" of DW_OP_reg5, DW_OP_regx.
-func operationKind(in locexpr.Instruction) (kind string, register uint64) {
-	kind = strings.TrimPrefix(strings.TrimPrefix(in.Op.Name, "DW_OP_"), "GNU_")
+// name: "DW_OP_reg" of DW_OP_reg5, DW_OP_regx.
+func operationKind(instruction locexpr.Instruction) (kind string, register uint64) {
+	kind = strings.Replace(instruction.Op.Name, "DW_OP_GNU_", "DW_OP_", 1)
 	switch kind {
-	case "regx", "bregx":
-		return kind[:len(kind)-1], in.Operands[0]
-	case "regval_type":
-		return kind, in.Operands[0]
+	case "DW_OP_regx", "DW_OP_bregx":
+		return kind[:len(kind)-1], instruction.Operands[0]
+	case "DW_OP_regval_type":
+		return kind, instruction.Operands[0]
 	}
 	name := strings.TrimRight(kind, "0123456789")
 	if register, err := strconv.ParseUint(kind[len(name):], 10, 8); err == nil {
@@ -312,45 +314,44 @@ func operationKind(in locexpr.Instruction) (kind string, register uint64) {
 
 // EntryValue is what the function was given in a register, or in memory that a
 // register pointed to, by DW_OP_entry_value (DWARF 5, 2.5.1.7).
-func (c *inUnit) EntryValue(block []byte) (locexpr.Value, error) {
+func (c *inUnit) EntryValue(ctx context.Context, block []byte) (locexpr.Value, error) {
 	u := c.u
 	want, isPlace := u.placeOf(c.unit, block)
-	v, err := u.parameter(want.data != 0, func(in *call, p dwarf.CallParameter) (bool, error) {
-		l, ok, err := p.Location(dwarf.AttrLocation)
+	v, err := u.parameter(ctx, want.data != 0, func(c *call, p dwarf.CallParameter) (bool, error) {
+		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
 		}
 		if bytes.Equal(l.Expr, block) {
 			return true, nil
 		}
-		at, ok := in.caller.placeOf(l.Unit, l.Expr)
-		return isPlace && ok && at.isRegister() && at.register == want.register, nil
+		known, ok := c.caller.placeOf(l.Unit, l.Expr)
+		return isPlace && ok && known.isRegister() && known.register == want.register, nil
 	})
 	if err != nil {
 		return v, err
 	}
-	return u.shape(c.unit, v, &want)
+	return u.shape(ctx, c.unit, v, &want)
 }
 
 // shape makes the value of a parameter that of the expression which asks for it.
-func (u *unitContext) shape(unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
+func (u *unitContext) shape(ctx context.Context, unit dwarf.Unit, v locexpr.Value, want *entryPlace) (locexpr.Value, error) {
 	switch {
 	case want.isSum && v.Type() == nil:
-		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.addresses), nil
+		return locexpr.GenericValue((v.Uint64() + uint64(want.offset)) & u.frame.walker.machine.addresses), nil
 	case want.isSum && want.offset != 0:
 		return v, noCallValue("the register has a value of type %v", v.Type())
 	case want.data > 0 && want.data < 8 && v.Type() == nil:
 		return locexpr.GenericValue(v.Uint64() & (1<<(8*want.data) - 1)), nil
 	case want.typ != 0 && v.Type() == nil:
-		const convert = 0xa8 // DW_OP_convert
-		return u.value(unit, binary.AppendUvarint([]byte{convert}, want.typ), locexpr.ValueEntry(v))
+		return u.value(ctx, unit, binary.AppendUvarint([]byte{dw.OpConvert}, want.typ), locexpr.ValueEntry(v))
 	}
 	return v, nil
 }
 
 // ParameterValue is what the call passed in the formal parameter at an offset of the
 // unit, by DW_OP_GNU_parameter_ref: of one that the function has no place for.
-func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) ParameterValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(c.unit.Offset() + offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)
@@ -359,7 +360,7 @@ func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
 	if err != nil {
 		return locexpr.Value{}, err
 	}
-	return c.u.parameter(false, func(_ *call, p dwarf.CallParameter) (bool, error) {
+	return c.u.parameter(ctx, false, func(_ *call, p dwarf.CallParameter) (bool, error) {
 		formal, err := p.Parameter()
 		if err != nil || formal.IsZero() {
 			return false, err
@@ -372,12 +373,12 @@ func (c *inUnit) ParameterValue(offset uint64) (locexpr.Value, error) {
 // atEntry is what the call passed in a formal parameter of the function, by where
 // the parameter is when the function is entered: a register, or memory of the
 // caller's frame.
-func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error) {
+func (u *unitContext) atEntry(ctx context.Context, parameter dwarf.Entry) (v locexpr.Value, err error) {
 	entry, ok, err := u.function.EntryPC()
 	if err != nil {
 		return v, err
 	}
-	l, hasPlace, err := parameter.Location(dwarf.AttrLocation)
+	l, hasPlace, err := parameter.Location(dw.AttrLocation)
 	if err != nil {
 		return v, err
 	}
@@ -392,9 +393,9 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 		return v, noCallValue("the %s has %d locations where the function is entered", parameter, len(exprs))
 	}
 	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
-		return u.context(l.Unit).EntryValue(exprs[0])
+		return u.context(l.Unit).EntryValue(ctx, exprs[0])
 	}
-	place, err := u.evaluate(l.Unit, exprs[0])
+	place, err := u.evaluate(ctx, l.Unit, exprs[0])
 	if err != nil {
 		return v, err
 	}
@@ -402,19 +403,19 @@ func (u *unitContext) atEntry(parameter dwarf.Entry) (v locexpr.Value, err error
 	if !ok {
 		return v, noCallValue("the %s is in no register and no memory where the function is entered", parameter)
 	}
-	return u.parameter(false, func(c *call, p dwarf.CallParameter) (bool, error) {
-		l, ok, err := p.Location(dwarf.AttrLocation)
+	return u.parameter(ctx, false, func(c *call, p dwarf.CallParameter) (bool, error) {
+		l, ok, err := p.Location(dw.AttrLocation)
 		if err != nil || !ok || l.Lists != nil {
 			return false, err
 		}
-		if at, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !at.isSum {
+		if known, ok := c.caller.placeOf(l.Unit, l.Expr); !ok || !known.isSum {
 			return false, nil
 		}
-		there, err := c.caller.evaluate(l.Unit, l.Expr)
+		there, err := c.caller.evaluate(ctx, l.Unit, l.Expr)
 		if err != nil {
 			return false, nil //nolint:nilerr // another parameter may be the one
 		}
-		inSpace, at, ok := there.MemoryAddress()
-		return ok && inSpace == space && at == address, nil
+		inSpace, place, ok := there.MemoryAddress()
+		return ok && inSpace == space && place == address, nil
 	})
 }

@@ -24,7 +24,7 @@ type Line struct {
 	IsAt    bool   // it is the one at the address that was asked for
 }
 
-// Bounds on what is disassembled at once.
+// Bounds of one disassembly.
 const (
 	maxLines        = 1 << 12 // before an address, and after it
 	maxLinesCode    = 1 << 20 // bytes of code before an address
@@ -74,34 +74,34 @@ type disassembly struct {
 
 func (d *disassembly) lines(ctx context.Context, before, after int) ([]Line, error) {
 	start, end := d.bounds()
-	if size := uint64(after+1) * d.room(); end-d.address > size {
+	if size := uint64(after+1) * d.maxInstruction(); end-d.address > size {
 		end = d.address + size
 	}
 	if before == 0 && !d.isReturn {
 		start = d.address
 	}
 	lines, err := d.decode(ctx, start, end, before+1)
-	at := d.find(lines)
-	if (err != nil || at < 0) && start < d.address {
+	index := d.find(lines)
+	if (err != nil || index < 0) && start < d.address {
 		d.note = fmt.Sprintf("code that is read from the function's beginning, %#x, has no instruction there", start)
 		lines, err = d.decode(ctx, d.address, end, 0)
-		at = d.find(lines)
+		index = d.find(lines)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case at >= 0:
-		lines[at].IsAt = true
+	case index >= 0:
+		lines[index].IsAt = true
 	case len(lines) == 0 || !d.isReturn:
 		return nil, fmt.Errorf("no instruction at %#x: %w", d.address, target.ErrNoMemory)
 	default:
-		at = 0
+		index = 0
 	}
-	return lines[max(0, at-before):min(len(lines), at+after+1)], nil
+	return lines[max(0, index-before):min(len(lines), index+after+1)], nil
 }
 
-// room is how long an instruction may be.
-func (d *disassembly) room() uint64 {
+// maxInstruction is how long an instruction may be.
+func (d *disassembly) maxInstruction() uint64 {
 	return uint64(cmp.Or(d.arch.Description.MaxInstruction, instructionRoom))
 }
 
@@ -129,8 +129,8 @@ func (d *disassembly) bounds() (start, end uint64) {
 		inside = inside[1:]
 	}
 	d.note = "neither call frame information nor a symbol says where the function begins"
-	for _, at := range inside {
-		b := d.segment.Module.Code.BoundsAt(at - base)
+	for _, address := range inside {
+		b := d.segment.Module.Code.BoundsAt(address - base)
 		if !b.IsKnown {
 			continue
 		}
@@ -150,14 +150,14 @@ func (d *disassembly) bounds() (start, end uint64) {
 // decode disassembles code, as far as it is there, and keeps the instructions from some
 // before the address on.
 func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (lines []Line, err error) {
-	for at := start; at < end; {
-		code := make([]byte, min(end-at, decodedAtOnce))
-		n, err := d.readCode(at, code)
-		if n == 0 && at < d.address+1 {
-			return nil, fmt.Errorf("code at %#x: %w", at, err)
+	for from := start; from < end; {
+		code := make([]byte, min(end-from, decodedAtOnce))
+		n, err := d.readCode(from, code)
+		if n == 0 && from < d.address+1 {
+			return nil, fmt.Errorf("code at %#x: %w", from, err)
 		}
-		isWhole := n < len(code) || at+uint64(n) >= end
-		more, err := d.decodeSome(ctx, at, code[:n], isWhole)
+		isWhole := n < len(code) || from+uint64(n) >= end
+		more, err := d.decodeSome(ctx, from, code[:n], isWhole)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ func (d *disassembly) decode(ctx context.Context, start, end uint64, keep int) (
 			break
 		}
 		last := &more[len(more)-1]
-		at = last.Address + uint64(len(last.Bytes))
+		from = last.Address + uint64(len(last.Bytes))
 		lines = append(lines, more...)
 		if i := slices.IndexFunc(lines, func(l Line) bool { return l.Address >= d.address }); i < 0 && len(lines) > keep {
 			lines = slices.Clone(lines[len(lines)-keep:])
@@ -191,12 +191,12 @@ func (d *disassembly) decodeSome(ctx context.Context, start uint64, code []byte,
 	d.llvm = answer.LLVM
 	lines := make([]Line, 0, len(answer.Instructions))
 	for i := range answer.Instructions {
-		in := &answer.Instructions[i]
-		offset := in.Address - start
-		if !isWhole && offset+d.room() > uint64(len(code)) {
+		instruction := &answer.Instructions[i]
+		offset := instruction.Address - start
+		if !isWhole && offset+d.maxInstruction() > uint64(len(code)) {
 			break
 		}
-		lines = append(lines, Line{Address: in.Address, Bytes: code[offset : offset+uint64(in.Size)], Text: in.Text})
+		lines = append(lines, Line{Address: instruction.Address, Bytes: code[offset : offset+uint64(instruction.Size)], Text: instruction.Text})
 	}
 	return lines, nil
 }

@@ -31,7 +31,7 @@ type Surroundings struct {
 	// Iteration is the current iteration; nil: none.
 	Iteration *uint64
 	// Object finds the current object.
-	Object func(locexpr.Context) (locexpr.Location, error)
+	Object func(context.Context, locexpr.Context) (locexpr.Location, error)
 	// CFA is the frame's CFA where no row says it.
 	CFA *locexpr.Location
 	// Unit is the unit of debugging information that the expression is of; nil: none.
@@ -39,7 +39,7 @@ type Surroundings struct {
 	Unit *InUnit
 }
 
-// InUnit says what an expression is of.
+// InUnit is the unit of debugging information that an expression is of.
 type InUnit struct {
 	Code *code.Object // that has the unit's debugging information
 	Unit dwarf.Unit
@@ -77,7 +77,7 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 		if err != nil {
 			return err
 		}
-		ev := w.pluginEval.Derive()
+		ev := w.evals.plugin.Derive()
 		ev.CFI = false
 		if dialect != nil {
 			ev.Dialect = dialect
@@ -96,36 +96,36 @@ func (p *Process) Evaluate(ctx context.Context, th *target.Thread, index int, s 
 // given is found in the frames further out.
 func (w *walker) evaluateInUnit(ctx context.Context, index int, s *Surroundings, dialect *locexpr.Dialect,
 	f func(locexpr.Context, *locexpr.Evaluator) error) error {
-	in := s.Unit
-	if err := in.Code.Open(ctx); err != nil { // the dialect of its expressions
+	unit := s.Unit
+	if err := unit.Code.Open(ctx); err != nil { // the dialect of its expressions
 		return err
 	}
 	fr, err := w.walkedFrame(ctx, index)
 	if err != nil {
 		return err
 	}
-	u := fr.unitContext(in.Function, nil)
-	isOwn := fr.module != nil && (fr.module.Code == in.Code || fr.module.Module == s.Module)
+	u := fr.unitContext(unit.Function, nil)
+	isOwn := fr.module != nil && (fr.module.Code == unit.Code || fr.module.Module == s.Module)
 	if u.function.IsZero() && isOwn {
 		u.function = fr.function()
 	}
 	if u.function.IsZero() && isOwn {
-		if u.function, err = in.Code.DWARF().Function(fr.lookup); err != nil {
+		if u.function, err = unit.Code.DWARF().Function(fr.lookup); err != nil {
 			return err
 		}
 	}
-	u.code, u.around = in.Code, *s
+	u.code, u.around = unit.Code, *s
 	switch {
 	case s.Module != nil:
 		u.ev.LoadBias = loadBias(s.Module)
 	case !isOwn:
 		u.ev.LoadBias = 0
 	}
-	u.ev.OffsetSize = in.Unit.OffsetSize()
+	u.ev.OffsetSize = unit.Unit.OffsetSize()
 	if dialect != nil {
 		u.ev.Dialect = dialect
 	}
-	return f(u.context(in.Unit), u.ev)
+	return f(u.context(unit.Unit), u.ev)
 }
 
 // walkedFrame is a frame of the stack, of which all were walked where the thread has a PC.
@@ -168,7 +168,7 @@ func (w *walker) frameAt(ctx context.Context, index int) (*frame, error) {
 	}
 }
 
-// loadBias is what is added to the addresses of a module's object. Sections of
+// loadBias is added to the addresses of a module's object. Sections of
 // a relocatable object have one each: it is then 0.
 func loadBias(m *target.Module) uint64 {
 	for i := range m.Segments {
@@ -200,24 +200,24 @@ func (c surrounded) CFA() (locexpr.Location, error) {
 	return c.frameContext.CFA()
 }
 
-func (c surrounded) Object() (locexpr.Location, error) {
+func (c surrounded) Object(ctx context.Context) (locexpr.Location, error) {
 	if c.s.Object == nil {
-		return c.frameContext.Object()
+		return locexpr.Location{}, errNoElement("object")
 	}
-	return c.s.Object(c)
+	return c.s.Object(ctx, c)
 }
 
 // TLS is the location of an offset in the block that the thread has of the
 // module's thread-local storage.
-func (c surrounded) TLS(offset uint64) (locexpr.Location, error) {
+func (c surrounded) TLS(ctx context.Context, offset uint64) (locexpr.Location, error) {
 	m := c.s.Module
 	if m == nil && c.module != nil {
 		m = c.module.Module
 	}
 	if m == nil {
-		return locexpr.Location{}, fmt.Errorf("module of thread-local storage: %w", locexpr.ErrNoContext)
+		return locexpr.Location{}, errNoElement("module of thread-local storage")
 	}
-	address, err := c.walker.threadLocal(m, offset)
+	address, err := c.walker.threadLocal(ctx, m, offset)
 	if err != nil {
 		return locexpr.Location{}, err
 	}

@@ -68,7 +68,7 @@ func (w *walker) fastRow(f *frame) *fastRow {
 	if slot.module == f.module && slot.key == key {
 		return slot
 	}
-	if f.offset>>63 != 0 || f.module != w.native && f.module.Arch != w.machine.Description.Name {
+	if f.offset>>63 != 0 || f.module != w.recent.module && f.module.Arch != w.machine.Description.Name {
 		return nil
 	}
 	row := f.module.KnownRow(f.offset, f.exact)
@@ -100,18 +100,18 @@ func (w *walker) newFastRow(row *code.Row) (r fastRow, ok bool) {
 	return r, true
 }
 
-// goFast walks from a frame on as long as rows have the form. It returns the frame
+// walkFast walks from a frame on as long as rows have the form. It returns the frame
 // that it could not go on from; nil where the walk has ended.
-func (w *walker) goFast(ctx context.Context, f *frame) *frame {
+func (w *walker) walkFast(ctx context.Context, f *frame) *frame {
 	if w.fast.rows == nil {
 		w.fast.rows = new([fastSlots]fastRow)
 	}
-	stack, start := w.sample.Stack, w.sample.StackStart
+	stack, start := w.input.sample.Stack, w.input.sample.StackStart
 	order, mask := w.machine.Order, w.thread.binding.ReturnAddressMask
-	distance := uint64(w.machine.Description.CallDistance)
+	distance, addresses := uint64(w.machine.Description.CallDistance), w.machine.addresses
 	var sp uint64 // of f, where it is known
 	isSPKnown := false
-	for f.module != nil && f.index+1 != w.limit {
+	for f.module != nil && f.index+1 != w.segment.limit {
 		r := w.fastRow(f)
 		if r == nil {
 			return f
@@ -120,13 +120,13 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		v := sp
 		if !isSPKnown || r.register != w.fast.sp {
 			var err error
-			if v, err = f.compiledValue(int(r.register)); err != nil {
+			if v, err = f.compiledValue(ctx, int(r.register)); err != nil {
 				return f
 			}
 		}
-		cfa := (v + uint64(int64(r.cfa))) & w.addresses
-		at, ok := displace(cfa, int64(r.back), ^uint64(0))
-		from := at - start
+		cfa := (v + uint64(int64(r.cfa))) & addresses
+		place, ok := displace(cfa, int64(r.back), ^uint64(0))
+		from := place - start
 		if !ok || from >= uint64(len(stack)) || uint64(len(stack))-from < 8 {
 			return f
 		}
@@ -144,7 +144,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		f.settle(r.same)
 		caller := w.nextFrame(f)
 		caller.pc, caller.found, caller.restsOnGuess = pc, r.row.By, f.isGuess()
-		if s := w.segment; s != nil && pc-distance-s.Start < s.End-s.Start {
+		if s := w.recent.segment; s != nil && pc-distance-s.Start < s.End-s.Start {
 			caller.module, caller.lookup = s.Module, s.ObjectAddress(pc-distance)
 			caller.offset = caller.lookup + distance
 		} else {
@@ -155,7 +155,7 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 		}
 		isSPKnown = false
 		if r.hasSP {
-			sp, isSPKnown = displace(cfa, int64(r.sp), w.addresses)
+			sp, isSPKnown = displace(cfa, int64(r.sp), addresses)
 		}
 		f = caller
 		if f.index&63 == 0 && ctx.Err() != nil {
@@ -166,21 +166,21 @@ func (w *walker) goFast(ctx context.Context, f *frame) *frame {
 }
 
 // compiledValue is the register with an index in compiled rows.
-func (f *frame) compiledValue(i int) (uint64, error) {
+func (f *frame) compiledValue(ctx context.Context, i int) (uint64, error) {
 	column := &f.walker.machine.Compiler.Columns()[i]
-	s, ok := f.held(column.Number)
+	s, ok := f.placed(column.Number)
 	if !ok {
 		var err error
 		if f.base != nil {
 			s, err = f.base.find(f.walker, column.Number)
 		} else {
-			s, err = f.callee.findSaved(column.Number, i, true)
+			s, err = f.callee.findSaved(ctx, column.Number, i, true)
 		}
 		if err != nil {
 			return 0, err
 		}
 	}
-	return f.read(&s, column.Number, column.Bits)
+	return f.read(ctx, &s, column.Number, column.Bits)
 }
 
 // nextFrame is the memory of the frame that called f, which has its callee and

@@ -9,15 +9,15 @@ import (
 )
 
 // TestNextFramesHaveNothingOfTheOnesBefore fills every member of a frame's memory: what
-// nextFrame leaves of it is what frame leaves, but for what its caller sets.
+// nextFrame leaves of it is what frame leaves, except for what its caller sets.
 func TestNextFramesHaveNothingOfTheOnesBefore(t *testing.T) {
 	w := &walker{}
 	top := w.frame(0)
 	w.frame(1)
 	members := func() reflect.Value { return reflect.ValueOf(w.frames[1]).Elem() }
 	for i := range members().NumField() {
-		of := members().Field(i)
-		m := reflect.NewAt(of.Type(), unsafe.Pointer(of.UnsafeAddr())).Elem()
+		value := members().Field(i)
+		m := reflect.NewAt(value.Type(), unsafe.Pointer(value.UnsafeAddr())).Elem()
 		switch m.Kind() {
 		case reflect.Bool:
 			m.SetBool(true)

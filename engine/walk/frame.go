@@ -3,8 +3,8 @@
 package walk
 
 import (
+	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/cfi"
@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// slotKind says where a register of a frame is.
+// slotKind is the kind of a place of a register.
 type slotKind uint8
 
 const (
@@ -79,7 +79,7 @@ type frame struct {
 	equal *equalFunction // of several functions with the same code the one that the frame is of; nil: it is one alone
 }
 
-// isGuess says whether f is a guess, or rests on one.
+// isGuess reports whether f is a guess, or rests on one.
 func (f *frame) isGuess() bool { return f.restsOnGuess || f.found.IsGuess() }
 
 // forget takes back what a row said.
@@ -89,21 +89,31 @@ func (f *frame) forget() {
 }
 
 // frameContext is a frame as the context in which expressions of its row are evaluated.
-type frameContext struct {
-	locexpr.NoContext
-	*frame
-}
+type frameContext struct{ *frame }
+
+var _ interface {
+	locexpr.Context
+	locexpr.CFAContext
+	locexpr.LocationContext
+	locexpr.EntryRegisterContext
+	locexpr.FloatContext
+	locexpr.RegisterContext
+	locexpr.SpaceContext
+} = frameContext{}
+
+// errNoElement makes the error of an element of the context that is not specified.
+func errNoElement(name string) error { return fmt.Errorf("%s: %w", name, locexpr.ErrNoContext) }
 
 // ThreadLanes is how many lanes the thread has.
 func (c frameContext) ThreadLanes() uint32 { return c.walker.thread.lanes() }
 
-// isNowhere says whether the PC of the frame is not known: it is the top frame of
+// isNowhere reports whether the PC of the frame is not known: it is the top frame of
 // a thread whose PC the target does not say.
 func (f *frame) isNowhere() bool { return f.walker.thread.noPC }
 
-// find says where register reg of this frame is.
-func (f *frame) find(reg uint64) (slot, error) {
-	if s, ok := f.held(reg); ok {
+// find returns where register reg of this frame is.
+func (f *frame) find(ctx context.Context, reg uint64) (slot, error) {
+	if s, ok := f.placed(reg); ok {
 		return s, nil
 	}
 	if reg == f.walker.machine.namedPC {
@@ -113,12 +123,12 @@ func (f *frame) find(reg uint64) (slot, error) {
 		return f.base.find(f.walker, reg)
 	}
 	i, indexed := f.walker.index(reg)
-	return f.callee.findSaved(reg, i, indexed)
+	return f.callee.findSaved(ctx, reg, i, indexed)
 }
 
-// held says where register reg of this frame is if no row below needs to be
+// placed returns where register reg of this frame is if no row below needs to be
 // asked.
-func (f *frame) held(reg uint64) (s slot, ok bool) {
+func (f *frame) placed(reg uint64) (s slot, ok bool) {
 	for i := range f.callSite {
 		if f.callSite[i].register == reg {
 			return f.callSite[i].slot, true
@@ -127,10 +137,10 @@ func (f *frame) held(reg uint64) (s slot, ok bool) {
 	return slot{kind: slotLive, bits: reg}, f.callee == nil
 }
 
-// findSaved says where the caller's register reg is, by this frame's row and,
-// as long as rows say that it is in a register, those of the frames below. i is
+// findSaved returns where the caller's register reg is, by this frame's row and,
+// as long as rows say that it is in a register, by the rows of the frames below. i is
 // the register's index in compiled rows, where indexed.
-func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
+func (f *frame) findSaved(ctx context.Context, reg uint64, i int, indexed bool) (slot, error) {
 	for {
 		if f.compiled && indexed {
 			switch rule := f.source.Fast.Rule(i); rule.Kind() {
@@ -143,15 +153,15 @@ func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
 					i, reg = from, f.walker.machine.Compiler.Columns()[from].Number
 				}
 			case cfi.Offset:
-				at, ok := displace(f.cfa, rule.Value(), ^uint64(0))
+				address, ok := displace(f.cfa, rule.Value(), ^uint64(0))
 				if !ok {
-					return f.evaluate(reg)
+					return f.evaluate(ctx, reg)
 				}
-				return slot{kind: slotMemory, bits: at}, nil
+				return slot{kind: slotMemory, bits: address}, nil
 			default: // ValOffset
-				v, ok := displace(f.cfa, rule.Value(), f.walker.addresses)
+				v, ok := displace(f.cfa, rule.Value(), f.walker.machine.addresses)
 				if !ok {
-					return f.evaluate(reg)
+					return f.evaluate(ctx, reg)
 				}
 				return slot{kind: slotValue, bits: v}, nil
 			}
@@ -165,10 +175,10 @@ func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
 				reg = rule.Register
 				i, indexed = f.walker.index(reg)
 			default:
-				return f.evaluate(reg)
+				return f.evaluate(ctx, reg)
 			}
 		}
-		if s, ok := f.held(reg); ok {
+		if s, ok := f.placed(reg); ok {
 			return s, nil
 		}
 		if f.base != nil {
@@ -188,10 +198,10 @@ func (f *frame) findSaved(reg uint64, i int, indexed bool) (slot, error) {
 // the register is skipped as one: the number of steps is logarithmic.
 func (f *frame) settle(same uint16) {
 	f.settled, f.same = true, same
-	at := f.callee
+	inner := f.callee
 	for size := 1; size < f.span() && f.same != 0; size *= 2 {
-		f.same &= at.same
-		at = at.spanStart().callee
+		f.same &= inner.same
+		inner = inner.spanStart().callee
 	}
 }
 
@@ -207,7 +217,7 @@ func displace(address uint64, offset int64, last uint64) (uint64, bool) {
 	return sum, sum <= last && (sum < address) == (offset < 0)
 }
 
-// hasSameSize says whether registers may take each other's value (A.6.4.1).
+// hasSameSize reports whether registers may take each other's value (A.6.4.1).
 func (f *frame) hasSameSize(a, b uint64) bool {
 	c := frameContext{frame: f}
 	aBits, aKnown := c.RegisterBits(a)
@@ -223,7 +233,7 @@ func (f *frame) hasSameSize(a, b uint64) bool {
 // itself, for the others, so that it is found through all frames further in
 // that save it too. Those are evaluated first, the innermost before the others,
 // for evaluations cannot be within each other as deep as a stack is.
-func (f *frame) evaluate(reg uint64) (slot, error) {
+func (f *frame) evaluate(ctx context.Context, reg uint64) (slot, error) {
 	if p := f.remembered(reg); p != nil {
 		return p.slot, p.err
 	}
@@ -237,9 +247,9 @@ func (f *frame) evaluate(reg uint64) (slot, error) {
 		}
 	}
 	for i := len(inner) - 1; i >= 0; i-- {
-		_, _ = inner[i].evaluateRule(reg) // who asks for it gets the error
+		_, _ = inner[i].evaluateRule(ctx, reg) // who asks for it gets the error
 	}
-	return f.evaluateRule(reg)
+	return f.evaluateRule(ctx, reg)
 }
 
 // remembered is what evaluate found before; nil if nothing.
@@ -252,14 +262,14 @@ func (f *frame) remembered(reg uint64) *placedRegister {
 	return nil
 }
 
-func (f *frame) evaluateRule(reg uint64) (slot, error) {
+func (f *frame) evaluateRule(ctx context.Context, reg uint64) (slot, error) {
 	var cfa locexpr.Location
 	if f.hasCFA {
 		cfa = f.cfaLocation()
 	}
 	var s slot
 	rule, ev := f.rule(reg)
-	l, err := rule.Location(ev, frameContext{frame: f}, reg, cfa)
+	l, err := rule.Location(ctx, ev, frameContext{frame: f}, reg, cfa)
 	if err == nil {
 		l = flattened(l)
 		s = f.walker.slotOf(&l)
@@ -280,26 +290,26 @@ func flattened(l locexpr.Location) locexpr.Location {
 	}
 	parts := outer.Parts()
 	var last locexpr.Place // the composite that the part before was of
-	var of []locexpr.Part
+	var inner []locexpr.Part
 	for i := range parts {
 		p := parts[i].Location.Place(0)
 		if parts[i].Location.NumPlaces() != 1 || p.Storage != locexpr.Composite {
 			continue
 		}
-		at := p.BitOffset
-		if p.BitOffset = 0; of == nil || !p.Equal(last) {
-			last, of = p, p.Parts()
+		offset := p.BitOffset
+		if p.BitOffset = 0; inner == nil || !p.Equal(last) {
+			last, inner = p, p.Parts()
 		}
 		j := 0
-		for j < len(of) && at >= of[j].Bits {
-			at -= of[j].Bits
+		for j < len(inner) && offset >= inner[j].Bits {
+			offset -= inner[j].Bits
 			j++
 		}
-		if j == len(of) || parts[i].Bits > of[j].Bits-at {
+		if j == len(inner) || parts[i].Bits > inner[j].Bits-offset {
 			continue
 		}
-		if inner, err := of[j].Location.Offset(int64(at)); err == nil { //nolint:gosec // below the bits of a part
-			parts[i].Location = inner
+		if moved, err := inner[j].Location.Offset(int64(offset)); err == nil { //nolint:gosec // below the bits of a part
+			parts[i].Location = moved
 		}
 	}
 	// Made anew, it is as deep as its parts. The one that was selected from is as
@@ -316,16 +326,16 @@ func (f *frame) cfaLocation() locexpr.Location {
 	return locexpr.MemoryLocation(f.cfaSpace, f.cfa).WithScope(f.walker.scope())
 }
 
-// location says where register reg of this frame is (A.2.5.4.4.4).
-func (f *frame) location(reg uint64) (locexpr.Location, error) {
-	s, err := f.find(reg)
+// location returns where register reg of this frame is (A.2.5.4.4.4).
+func (f *frame) location(ctx context.Context, reg uint64) (locexpr.Location, error) {
+	s, err := f.find(ctx, reg)
 	return f.walker.slotLocation(&s), err
 }
 
-// saved says where the caller's register reg is, by this frame's row.
-func (f *frame) saved(reg uint64) (locexpr.Location, error) {
+// saved returns where the caller's register reg is, by this frame's row.
+func (f *frame) saved(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	i, indexed := f.walker.index(reg)
-	s, err := f.findSaved(reg, i, indexed)
+	s, err := f.findSaved(ctx, reg, i, indexed)
 	return f.walker.slotLocation(&s), err
 }
 
@@ -345,7 +355,7 @@ func (w *walker) slotLocation(s *slot) locexpr.Location {
 }
 
 // value reads register reg of this frame, which has at most 64 bits.
-func (f *frame) value(reg uint64) (uint64, error) {
+func (f *frame) value(ctx context.Context, reg uint64) (uint64, error) {
 	bits, ok := f.walker.machine.RegisterBits(reg)
 	switch {
 	case !ok:
@@ -353,22 +363,22 @@ func (f *frame) value(reg uint64) (uint64, error) {
 	case bits > 64:
 		return 0, fmt.Errorf("%s has %d bits, expected at most 64", f.walker.registerName(reg), bits)
 	}
-	s, err := f.find(reg)
+	s, err := f.find(ctx, reg)
 	if err != nil {
 		return 0, err
 	}
-	return f.read(&s, reg, bits)
+	return f.read(ctx, &s, reg, bits)
 }
 
 // read reads register reg of this frame, which has bits bits, where it is.
-func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
+func (f *frame) read(ctx context.Context, s *slot, reg uint64, bits uint32) (uint64, error) {
 	w := f.walker
 	switch s.kind {
 	case slotLive:
 		return w.liveRegister(s.bits)
 	case slotMemory:
-		v, err := w.word(s.bits, bits)
-		if err != nil && w.isGivenBack(s.bits, reg) {
+		v, err := w.word(ctx, s.bits, bits)
+		if err != nil && w.isRestored(ctx, s.bits, reg) {
 			return w.liveRegister(reg)
 		}
 		return v, err
@@ -378,7 +388,7 @@ func (f *frame) read(s *slot, reg uint64, bits uint32) (uint64, error) {
 		return 0, fmt.Errorf("%s %w in frame %d", w.registerName(reg), code.ErrUndefined, f.index)
 	}
 	var buf [8]byte
-	if err := s.place.Read(frameContext{frame: f}, buf[:(bits+7)/8], uint64(bits)); err != nil {
+	if err := s.place.Read(ctx, frameContext{frame: f}, buf[:(bits+7)/8], uint64(bits)); err != nil {
 		return 0, err
 	}
 	return integer(buf[:(bits+7)/8], w.machine.Order), nil
@@ -404,7 +414,7 @@ func integer(b []byte, order locexpr.ByteOrder) uint64 {
 // applyCallSite puts the row's call-site rules in force: where this frame's own
 // registers are while its call is in progress. They override what the callee's
 // row recovered, so the top frame, which is in no call, does not use them.
-func (f *frame) applyCallSite() error {
+func (f *frame) applyCallSite(ctx context.Context) error {
 	rules := f.source.Rules.CallSite
 	if f.callee == nil || len(rules) == 0 {
 		return nil
@@ -412,7 +422,7 @@ func (f *frame) applyCallSite() error {
 	// All are evaluated before one takes effect: they hold side by side.
 	places := make([]placedRegister, len(rules))
 	for i, r := range rules {
-		l, err := r.Rule.Location(f.walker.evaluator(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
+		l, err := r.Rule.Location(ctx, f.walker.evals.forRow(f.source), frameContext{frame: f}, r.Column, f.cfaLocation())
 		if err != nil {
 			return err
 		}
@@ -427,14 +437,14 @@ func (f *frame) applyCallSite() error {
 // above, where finding them all at once would be one evaluation within another
 // for every frame between. One that cannot be evaluated does not cost the
 // others.
-func (f *frame) evaluateRules() {
+func (f *frame) evaluateRules(ctx context.Context) {
 	for i := range f.source.Rules.Rules {
 		r := &f.source.Rules.Rules[i]
 		if r.Rule.Kind != cfi.Expression && r.Rule.Kind != cfi.ValExpression {
 			continue
 		}
 		if _, indexed := f.walker.index(r.Column); indexed {
-			_, _ = f.evaluate(r.Column) // who asks for it gets the error
+			_, _ = f.evaluate(ctx, r.Column) // who asks for it gets the error
 		}
 	}
 }
@@ -461,16 +471,22 @@ func placeSlot(l *locexpr.Location) slot {
 
 // The evaluation context of a frame.
 
-func (c frameContext) Register(reg uint64) (locexpr.Location, error) { return c.location(reg) }
-func (c frameContext) RegisterValue(reg uint64) (uint64, error)      { return c.value(reg) }
-func (c frameContext) ByteOrder() locexpr.ByteOrder                  { return c.walker.machine.Order }
-func (c frameContext) Scope() locexpr.Scope                          { return c.walker.scope() }
+func (c frameContext) Register(ctx context.Context, reg uint64) (locexpr.Location, error) {
+	return c.location(ctx, reg)
+}
+
+func (c frameContext) RegisterValue(ctx context.Context, reg uint64) (uint64, error) {
+	return c.value(ctx, reg)
+}
+
+func (c frameContext) ByteOrder() locexpr.ByteOrder { return c.walker.machine.Order }
+func (c frameContext) Scope() locexpr.Scope         { return c.walker.scope() }
 
 // ProgramLocation is in the top frame the PC, and in another the call, not the
 // return address, which may belong to something else (A.2.5.1).
 func (c frameContext) ProgramLocation() (uint64, error) {
 	if c.isNowhere() {
-		return c.NoContext.ProgramLocation()
+		return 0, errNoElement("program location")
 	}
 	if c.exact {
 		return c.pc, nil
@@ -480,25 +496,14 @@ func (c frameContext) ProgramLocation() (uint64, error) {
 
 func (c frameContext) CFA() (locexpr.Location, error) {
 	if !c.hasCFA {
-		return c.NoContext.CFA()
+		return locexpr.Location{}, errNoElement("CFA of a call frame")
 	}
 	return c.cfaLocation(), nil
 }
 
-func (c frameContext) ReadMemory(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
-	return c.walker.readSpace(space, scope, address, dst)
+func (c frameContext) ReadMemory(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return c.walker.readSpace(ctx, space, scope, address, dst)
 }
-
-func (c frameContext) WriteMemory(locexpr.AddressSpace, locexpr.Scope, uint64, []byte) error {
-	return errReadOnly
-}
-
-func (c frameContext) WriteRegister(uint64, locexpr.Scope, []byte, uint64, uint64) error {
-	return errReadOnly
-}
-
-// errReadOnly says that a target keeps state and cannot be changed.
-var errReadOnly = errors.New("the target is read-only")
 
 func (c frameContext) RegisterBits(reg uint64) (uint32, bool) {
 	bits, ok := c.walker.machine.RegisterBits(reg)
@@ -518,7 +523,7 @@ func (c frameContext) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
 	return c.walker.machine.Description.FloatFormat(t)
 }
 
-// NarrowIn says where a register has objects that are smaller than it.
+// NarrowIn returns where a register has objects that are smaller than it.
 func (c frameContext) NarrowIn(reg uint64) locexpr.Narrow {
 	return c.walker.machine.Description.NarrowIn(reg)
 }
@@ -533,7 +538,7 @@ func (c frameContext) LargestSpaceBits() uint32 {
 	return bits
 }
 
-func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
+func (c frameContext) ReadRegister(ctx context.Context, reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
 	bytes, ok := c.walker.topRegister(reg)
 	if !ok {
 		return fmt.Errorf("%s is not in the target: %w", c.walker.registerName(reg), target.ErrNoMemory)
@@ -549,5 +554,5 @@ func (c frameContext) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitO
 	if err != nil {
 		return err
 	}
-	return value.Read(c, dst, bits)
+	return value.Read(ctx, c, dst, bits)
 }

@@ -119,7 +119,7 @@ func (r *CodeReader) frames(ctx context.Context, found []*FrameCode, th *target.
 }
 
 // codeAround reads the code of one place: count instructions, of which half are before that at
-// the place, but for more where the function ends or begins.
+// the place, except for more where the function ends or begins.
 func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32, count int) *FrameCode {
 	arch, err := p.shared.machine(place.arch)
 	if err != nil {
@@ -153,13 +153,13 @@ func (p *Process) codeAround(ctx context.Context, place codePlace, lanes uint32,
 
 // middle is count of the lines, with the one that is wanted in their middle.
 func middle(lines []Line, count int) []Line {
-	at := 0
+	index := 0
 	for i := range lines {
 		if lines[i].IsAt {
-			at = i
+			index = i
 		}
 	}
-	first := max(0, at-(count-1)/2)
+	first := max(0, index-(count-1)/2)
 	last := min(len(lines), first+count)
 	return lines[max(0, last-count):last]
 }
@@ -181,17 +181,17 @@ func (r *CodeReader) askProgram(ctx context.Context, found []*FrameCode) {
 		}
 		batches[c.llvm] = append(batches[c.llvm], c)
 	}
-	for _, of := range order {
+	for _, llvm := range order {
 		var list []disassembler.Stretch
 		var lines [][]Line
-		for _, c := range batches[of] {
+		for _, c := range batches[llvm] {
 			for rest := c.Lines; len(rest) > 0; {
 				s := stretchOf(rest)
 				list, lines = append(list, s), append(lines, rest[:len(s.Sizes)])
 				rest = rest[len(s.Sizes):]
 			}
 		}
-		for i, texts := range r.program.Texts(ctx, of, list) {
+		for i, texts := range r.program.Texts(ctx, llvm, list) {
 			for k, text := range texts {
 				if text != "" {
 					lines[i][k].Text = text

@@ -25,7 +25,7 @@ const (
 	maxRecordStep = 1 << 20
 )
 
-// recordShape says where a frame record is: the CFA is base above the frame
+// recordShape is the place of a frame record: the CFA is base above the frame
 // pointer; the caller's frame pointer and the return address are at offsets from
 // the CFA.
 type recordShape struct {
@@ -56,7 +56,7 @@ type frameRecord struct {
 
 // readRecord reads the record that a frame pointer is at. It lies above an address
 // of the stack, and all between is memory that holds no code.
-func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
+func (w *walker) readRecord(ctx context.Context, pointer, above uint64) (r frameRecord, ok bool) {
 	m := w.machine
 	r.cfa = pointer + uint64(m.record.base)
 	align := uint64(max(m.Description.StackAlign, 1))
@@ -64,40 +64,40 @@ func (w *walker) readRecord(pointer, above uint64) (r frameRecord, ok bool) {
 		return r, false
 	}
 	var err error
-	if r.saved, err = w.word(r.cfa+uint64(m.record.saved), m.Description.AddressBits); err != nil {
+	if r.saved, err = w.word(ctx, r.cfa+uint64(m.record.saved), m.Description.AddressBits); err != nil {
 		return r, false
 	}
-	r.pc, err = w.word(r.cfa+uint64(m.record.returns), m.Description.AddressBits)
+	r.pc, err = w.word(ctx, r.cfa+uint64(m.record.returns), m.Description.AddressBits)
 	r.pc &^= w.thread.binding.ReturnAddressMask
 	return r, err == nil
 }
 
-// isOneStack says whether two addresses may be of one stack: everything between
+// isOneStack reports whether two addresses may be of one stack: everything between
 // them is memory without code, or executable as the stack itself is.
-func (w *walker) isOneStack(from, to uint64) bool {
-	if to-from > maxRecordStep {
+func (w *walker) isOneStack(from, last uint64) bool {
+	if last-from > maxRecordStep {
 		return false
 	}
-	_, isExecutable := w.memory.Mapped(from)
-	for at := from; ; at = (at | (code.CodeWindow - 1)) + 1 {
-		if at > to || at < from {
+	_, isExecutable := w.input.memory.Mapped(from)
+	for address := from; ; address = (address | (code.CodeWindow - 1)) + 1 {
+		if address > last || address < from {
 			return true
 		}
-		if w.inSample(at) {
+		if w.inSample(address) {
 			continue
 		}
-		if mapped, executable := w.memory.Mapped(at); !mapped || executable && !isExecutable {
+		if mapped, executable := w.input.memory.Mapped(address); !mapped || executable && !isExecutable {
 			return false
 		}
 	}
 }
 
-// inSample says whether an address is in the bytes of a stack that was recorded.
+// inSample reports whether an address is in the bytes of a stack that was recorded.
 func (w *walker) inSample(address uint64) bool {
-	return w.sample != nil && address-w.sample.StackStart < uint64(len(w.sample.Stack))
+	return w.input.sample != nil && address-w.input.sample.StackStart < uint64(len(w.input.sample.Stack))
 }
 
-// isChained says whether the record of f, which leads to caller, is believed for the
+// isChained reports whether the record of f, which leads to caller, is believed for the
 // chain that it begins. Interpreters and compilers at run time put code in memory of
 // no module, and enter it by jumps: the return addresses of such frames follow no
 // call. But a chain of frames that ascends, stays in one stack, leads through such
@@ -105,37 +105,37 @@ func (w *walker) inSample(address uint64) bool {
 // frame information, is no coincidence. Frames of the chain that their code
 // describes need no record.
 //
-// Nor can the calls be seen in code that nobody has: minidumps have none, and the files
+// Nor can the calls be seen in code that is not here: minidumps have none, and the files
 // of their modules may be elsewhere. Such a chain may also end at the outermost frame,
 // which isMarkedOutermost knows.
 //
 // Frames further out than f are written over.
 func (w *walker) isChained(ctx context.Context, f, caller *frame) (bool, error) {
-	if _, known := slices.BinarySearch(w.chain, f.cfa); known {
+	if w.guesses.isInChain(f.cfa) {
 		return true, nil
 	}
-	w.chain = append(w.chain[:0], f.cfa)
-	for g := caller; w.chained < maxRecords && w.process.bounds.mayCheck(); w.chained++ {
+	w.guesses.chain = append(w.guesses.chain[:0], f.cfa)
+	for g := caller; w.guesses.chained < maxRecords && w.process.bounds.mayCheck(); w.guesses.chained++ {
 		if ends, err := w.endsChain(ctx, g); err != nil || ends {
 			return ends, err
 		}
-		if w.isUnseenCode(g.pc) && w.isMarkedOutermost(g) {
+		if w.isUnseenCode(g.pc) && w.isMarkedOutermost(ctx, g) {
 			return true, nil
 		}
 		next := w.nextOfChain(ctx, g)
 		if next == nil {
 			break
 		}
-		w.chain = append(w.chain, g.cfa)
+		w.guesses.chain = append(w.guesses.chain, g.cfa)
 		g = next
 	}
-	w.chain = w.chain[:0]
+	w.guesses.chain = w.guesses.chain[:0]
 	return false, nil
 }
 
 // nextOfChain is the caller of a frame of a chain; nil where the chain breaks.
 func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
-	if !w.isLooseCode(g.pc) && !w.isUnseenCode(g.pc) {
+	if !w.isUnmappedCode(g.pc) && !w.isUnseenCode(g.pc) {
 		return nil
 	}
 	source, err := w.findRow(ctx, g)
@@ -143,16 +143,16 @@ func (w *walker) nextOfChain(ctx context.Context, g *frame) *frame {
 		source = w.machine.recordSource
 	}
 	g.source = source
-	next, err := w.recover(g, source)
+	next, err := w.recover(ctx, g, source)
 	if err != nil || next == nil || !g.hasCFA || g.cfa <= g.callee.cfa || !w.isOneStack(g.callee.cfa, g.cfa-1) {
 		return nil
 	}
 	return next
 }
 
-// isLooseCode says whether a return address is in executable memory that is of no
+// isUnmappedCode reports whether a return address is in executable memory that is of no
 // code object.
-func (w *walker) isLooseCode(pc uint64) bool {
+func (w *walker) isUnmappedCode(pc uint64) bool {
 	if !w.isCode(pc - 1) {
 		return false
 	}
@@ -164,16 +164,16 @@ func (w *walker) isLooseCode(pc uint64) bool {
 // address of code.
 const maxArguments = 1 << 12
 
-// isMarkedOutermost says whether the frame pointer of a frame is 0, which marks the
+// isMarkedOutermost reports whether the frame pointer of a frame is 0, which marks the
 // outermost one (x86-64's psABI, 3.4.1; AAPCS64, 6.4.6), or leads to a record of zeros, as
 // that of the first function of a thread does on macOS. In place of the second zero is the
 // number of the program's arguments where macOS 10 calls main.
-func (w *walker) isMarkedOutermost(f *frame) bool {
-	fp, err := f.value(uint64(w.machine.Description.FP))
+func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
+	fp, err := f.value(ctx, uint64(w.machine.Description.FP))
 	if err != nil || fp == 0 {
 		return err == nil
 	}
-	r, ok := w.readRecord(fp, f.callee.cfa)
+	r, ok := w.readRecord(ctx, fp, f.callee.cfa)
 	return ok && r.saved == 0 && r.pc < maxArguments
 }
 
@@ -184,7 +184,7 @@ func (w *walker) isUnseenCode(pc uint64) bool {
 	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsLoose() && w.isCode(pc-1) && !w.isReadable(pc-1)
 }
 
-// endsChain says whether the PC of a frame is a return address in a module, after a
+// endsChain reports whether the PC of a frame is a return address in a module, after a
 // call as far as its code is here, and in code whose frames are described.
 func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	if f.module == nil || f.module.Code.IsLoose() {
@@ -198,14 +198,14 @@ func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
 	return err == nil && source.By.IsDescribed(), nil
 }
 
-// isRecord says whether a value is that of a frame pointer of a frame above an
+// isRecord reports whether a value is that of a frame pointer of a frame above an
 // address: the record there has a return address.
 func (w *walker) isRecord(ctx context.Context, pointer, above uint64) (bool, error) {
-	r, ok := w.readRecord(pointer, above)
+	r, ok := w.readRecord(ctx, pointer, above)
 	if !ok {
 		return false, nil
 	}
-	if w.isLooseCode(r.pc) {
+	if w.isUnmappedCode(r.pc) {
 		return true, nil
 	}
 	site, err := w.callSite(ctx, r.pc)
@@ -221,12 +221,12 @@ func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row
 	if !m.hasRecords {
 		return m.returnRow, nil
 	}
-	if saved, err := w.word(cfa+uint64(m.record.saved), m.Description.AddressBits); err == nil {
+	if saved, err := w.word(ctx, cfa+uint64(m.record.saved), m.Description.AddressBits); err == nil {
 		if ok, err := w.isRecord(ctx, saved, cfa); err != nil || ok {
 			return m.recordRow, err
 		}
 	}
-	if pointer, err := f.value(uint64(m.Description.FP)); err == nil {
+	if pointer, err := f.value(ctx, uint64(m.Description.FP)); err == nil {
 		if ok, err := w.isRecord(ctx, pointer, cfa); err != nil || ok {
 			return m.keptRow, err
 		}
@@ -234,7 +234,7 @@ func (w *walker) scannedRow(ctx context.Context, f *frame, cfa uint64) (*cfi.Row
 	return m.returnRow, nil
 }
 
-// hasStackAbove says whether the memory right above an address looks like frames:
+// hasStackAbove reports whether the memory right above an address looks like frames:
 // a word there is a return address.
 func (w *walker) hasStackAbove(ctx context.Context, address uint64) (bool, error) {
 	pcs, _, _ := w.stackWords(address, aboveBytes)
@@ -251,15 +251,12 @@ func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read
 	word := uint64(w.machine.Description.AddressBits+7) / 8
 	step := uint64(max(w.machine.Description.StackAlign, 1))
 	from = (from + step - 1) / step * step
-	if w.scan == nil {
-		w.scan = make([]byte, scanBytes)
-	}
-	buf := w.scan[:length]
-	n, _ := w.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
-	for at := uint64(0); at+word <= uint64(n); at += step {
-		pc := integer(buf[at:at+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
+	buf := w.guesses.buffer(length)
+	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
+	for offset := uint64(0); offset+word <= uint64(n); offset += step {
+		pc := integer(buf[offset:offset+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
 		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsLoose() {
-			pcs, places = append(pcs, pc), append(places, from+at)
+			pcs, places = append(pcs, pc), append(places, from+offset)
 		}
 	}
 	return pcs, places, n

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/code"
@@ -18,6 +19,37 @@ import (
 // the likelier it is a leftover.
 const scanBytes = 16 << 10
 
+// guesses is the state of the guesses of one stack.
+type guesses struct {
+	stack   []byte   // what is searched for return addresses
+	chain   []uint64 // the CFAs of a chain of frame records that is believed, ascending
+	chained int      // frames of chains that were looked at, at most maxRecords
+	checked int      // checks that were made
+}
+
+// reset makes the state that of another stack.
+func (g *guesses) reset() { g.chain, g.chained, g.checked = g.chain[:0], 0, 0 }
+
+// buffer returns memory for bytes of the stack, at most scanBytes.
+func (g *guesses) buffer(length int) []byte {
+	if g.stack == nil {
+		g.stack = make([]byte, scanBytes)
+	}
+	return g.stack[:length]
+}
+
+// isInChain reports whether a CFA is one of the chain that is believed.
+func (g *guesses) isInChain(cfa uint64) bool {
+	_, isKnown := slices.BinarySearch(g.chain, cfa)
+	return isKnown
+}
+
+// mayCheck counts a check; false: there were enough.
+func (g *guesses) mayCheck() bool {
+	g.checked++
+	return g.checked <= maxChecks
+}
+
 // errNoCode says that a PC is not in executable memory.
 var errNoCode = errors.New("the PC is not in executable memory")
 
@@ -25,7 +57,7 @@ var errNoCode = errors.New("the PC is not in executable memory")
 func (w *walker) withoutRow(ctx context.Context, f *frame, err error) (*frame, Stopped) {
 	switch {
 	case errors.Is(err, errNoCode) && f.exact:
-		// A call through a bad pointer: not one instruction was executed since, but those of
+		// A call through a bad pointer: not one instruction was executed since, except for those of
 		// the handler of the signal that it raised.
 		if caller, ok := w.byEntry(ctx, f); ok {
 			return caller, Stopped{}
@@ -67,7 +99,7 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 		}
 		f.forget()
 		if f.pc == 0 && !w.sampling {
-			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(f.callee))
+			cause = fmt.Errorf("the return address at %#x is 0, and the stack goes on above it: it was written over", w.returnPlace(ctx, f.callee))
 		}
 	}
 	return nil, Stopped{StopNoModule, cause.Error()}
@@ -75,9 +107,9 @@ func (w *walker) afterBadReturn(ctx context.Context, f *frame, cause error) (*fr
 
 // returnPlace is where the return address of a frame was read: by its row, else right
 // below its CFA.
-func (w *walker) returnPlace(f *frame) uint64 {
+func (w *walker) returnPlace(ctx context.Context, f *frame) uint64 {
 	if f.source != nil && f.source.Rules != nil {
-		if l, err := f.saved(f.source.Rules.ReturnAddress); err == nil {
+		if l, err := f.saved(ctx, f.source.Rules.ReturnAddress); err == nil {
 			if _, address, ok := l.MemoryAddress(); ok {
 				return address
 			}
@@ -122,7 +154,7 @@ func (w *walker) guess(ctx context.Context, f *frame, cause error) (*frame, Stop
 
 // byFramePointer applies the architecture's frame-pointer rule. It is believed
 // when the frame lies above the stack pointer and the return address follows a
-// call that may have led to f, or is in code that a runtime made and nobody kept,
+// call that may have led to f, or is in JIT code that was not recorded,
 // or begins a chain of such frames, or of frames whose code is not here: runtimes and
 // macOS have frame pointers so that their stacks can be walked.
 func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
@@ -130,11 +162,11 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		return nil, nil
 	}
 	f.source = w.machine.recordSource
-	caller, err := w.recover(f, f.source)
+	caller, err := w.recover(ctx, f, f.source)
 	if err != nil || caller == nil {
 		return nil, nil //nolint:nilerr // the convention does not hold here: no failure
 	}
-	sp, err := w.stackFloor(f)
+	sp, err := w.stackFloor(ctx, f)
 	if err != nil || f.cfa <= sp {
 		return nil, nil //nolint:nilerr // nor here
 	}
@@ -151,7 +183,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 		}
 		return nil, nil
 	}
-	if w.isLooseCode(caller.pc) || w.isUnseenCode(caller.pc) {
+	if w.isUnmappedCode(caller.pc) || w.isUnseenCode(caller.pc) {
 		chained, err := w.isChained(ctx, f, caller)
 		if err != nil || !chained {
 			return nil, err
@@ -162,7 +194,7 @@ func (w *walker) byFramePointer(ctx context.Context, f *frame) (*frame, error) {
 	return nil, nil
 }
 
-// isUnkept says whether an address is in executable memory of no module whose bytes
+// isUnkept reports whether an address is in executable memory of no module whose bytes
 // are not in the target.
 func (w *walker) isUnkept(address uint64) bool {
 	if w.segmentAt(address) != nil {
@@ -178,7 +210,7 @@ func (w *walker) isUnkept(address uint64) bool {
 // led to f: the nearest that something speaks for, else the nearest possible one. The
 // frame says how many possible ones lie nearer.
 func (w *walker) byScan(ctx context.Context, f *frame) (*frame, error) {
-	sp, err := w.stackFloor(f)
+	sp, err := w.stackFloor(ctx, f)
 	if err != nil || w.machine.Description.StackAlign == 0 {
 		return nil, nil //nolint:nilerr // without a stack pointer there is nothing to scan
 	}
@@ -285,10 +317,10 @@ func (s *scan) linked(ctx context.Context, last, passed int) (int, int, error) {
 	return last, passed, nil
 }
 
-// judge says what is known of a word that follows a call: of that call, and of the
+// judge decides about a word that follows a call, by that call and by the
 // callers of its own frame. What names the function of f is confirmed by that, if
 // nothing speaks against it.
-func (s *scan) judge(ctx context.Context, i int) (verdict, error) {
+func (s *scan) judge(ctx context.Context, i int) (decision, error) {
 	called, err := s.mayHaveCalled(ctx, s.pcs[i], s.sites[i], s.f)
 	if err != nil || called == otherwise {
 		return refuted, err
@@ -322,23 +354,23 @@ func (s *scan) isReadBack(ctx context.Context, f *frame, i int) (bool, error) {
 	if !site.IsDirect || f.module == nil || !f.module.Code.IsKnown() || f.module.Code.BoundsAt(f.lookup).IsKnown || s.reads == maxReads {
 		return false, nil
 	}
-	target := (s.pcs[i] + uint64(site.Target)) & s.addresses
-	at := s.segmentAt(target)
-	if at == nil || at.Module != f.module || !s.process.bounds.mayRead() {
+	target := (s.pcs[i] + uint64(site.Target)) & s.machine.addresses
+	segment := s.segmentAt(target)
+	if segment == nil || segment.Module != f.module || !s.process.bounds.mayRead() {
 		return false, nil
 	}
 	s.reads++
-	rules, err := f.module.Code.RowFrom(ctx, at.ObjectAddress(target), f.lookup, f.exact)
+	rules, err := f.module.Code.RowFrom(ctx, segment.ObjectAddress(target), f.lookup, f.exact)
 	if err != nil || rules == nil {
 		return false, err
 	}
 	defer f.forget()
 	f.source = &code.Row{Rules: rules, By: code.ByScan, Defaults: s.machine.Defaults}
-	if caller, err := s.recover(f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
+	if caller, err := s.recover(ctx, f, f.source); err != nil || caller == nil || caller.pc != s.pcs[i] {
 		return false, nil // then it does not begin there
 	}
 	column, indexed := s.index(rules.ReturnAddress)
-	back, err := f.findSaved(rules.ReturnAddress, column, indexed)
+	back, err := f.findSaved(ctx, rules.ReturnAddress, column, indexed)
 	return err == nil && back.kind == slotMemory && back.bits == s.places[i], nil
 }
 
@@ -364,7 +396,7 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 		return caller, stop
 	}
 	f.source = source
-	caller, err := w.recover(f, source)
+	caller, err := w.recover(ctx, f, source)
 	if err != nil {
 		return nil, w.stopFor(err)
 	}
@@ -375,8 +407,8 @@ func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) 
 var errNoReturn = errors.New("the return address that reading the code gives follows no call")
 
 // mayReturnTo reports whether the PC of a frame that was found by reading code may be a return
-// address: it is in code. Of code that a runtime made it follows a call too, as far as anybody
-// can see, or is where a function begins that is returned to.
+// address: it is in code. Of code that a runtime made it follows a call too, as far as can be
+// seen, or is where a function begins that is returned to.
 func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if f.exact {
 		return true, nil
@@ -400,7 +432,7 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 // architecture's rule, if what it has for a return address follows a call that may have
 // led to f, or is in code that is not here.
 func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
-	pc, err := w.entryReturn(f)
+	pc, err := w.entryReturn(ctx, f)
 	if err != nil {
 		return nil, false
 	}
@@ -412,7 +444,7 @@ func (w *walker) byEntry(ctx context.Context, f *frame) (*frame, bool) {
 		return nil, false
 	}
 	f.source = w.machine.entrySource
-	caller, err := w.recover(f, f.source)
+	caller, err := w.recover(ctx, f, f.source)
 	return caller, err == nil && caller != nil
 }
 
@@ -423,20 +455,20 @@ var errNoEntry = errors.New("where a call puts its return address is not known")
 // entryReturn is the return address of a function that has executed nothing. It is looked
 // at before a frame is made of it, because it is mostly none: among samples there are
 // many of processes that have no stack yet.
-func (w *walker) entryReturn(f *frame) (pc uint64, err error) {
+func (w *walker) entryReturn(ctx context.Context, f *frame) (pc uint64, err error) {
 	if w.machine.entrySource == nil {
 		return 0, errNoEntry
 	}
 	row := w.machine.entrySource.Rules
 	switch back, _ := row.Rule(row.ReturnAddress); back.Kind {
 	case cfi.Offset:
-		if pc, err = f.value(uint64(w.machine.Description.SP)); err == nil {
-			pc, err = w.word(pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
+		if pc, err = f.value(ctx, uint64(w.machine.Description.SP)); err == nil {
+			pc, err = w.word(ctx, pc+uint64(row.CFA.Offset+back.Offset), w.machine.Description.AddressBits) //nolint:gosec // its bits
 		}
 	case cfi.Register:
-		pc, err = f.value(back.Register)
+		pc, err = f.value(ctx, back.Register)
 	default:
-		pc, err = f.value(row.ReturnAddress)
+		pc, err = f.value(ctx, row.ReturnAddress)
 	}
 	return pc &^ w.thread.binding.ReturnAddressMask, err
 }
@@ -461,8 +493,8 @@ func (w *walker) byLink(ctx context.Context, f *frame) (*frame, bool) {
 
 // stackFloor is the stack pointer of f; where it does not follow from the guess that f
 // was found by, the address that the frame further in is known by.
-func (w *walker) stackFloor(f *frame) (uint64, error) {
-	sp, err := f.value(uint64(w.machine.Description.SP))
+func (w *walker) stackFloor(ctx context.Context, f *frame) (uint64, error) {
+	sp, err := f.value(ctx, uint64(w.machine.Description.SP))
 	if err != nil && w.machine.hasLink && f.callee != nil && f.callee.hasCFA {
 		return f.callee.cfa, nil
 	}

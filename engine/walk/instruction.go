@@ -17,17 +17,17 @@ import (
 // thread reads it: with what it accesses, where the architecture says that. The error
 // wraps sdk.ErrNotImplemented of one that does not disassemble, and target.ErrNoMemory
 // where there is no code.
-func (p *Process) Instruction(ctx context.Context, th *target.Thread, address uint64) (in sdk.Instruction, err error) {
+func (p *Process) Instruction(ctx context.Context, th *target.Thread, address uint64) (instruction sdk.Instruction, err error) {
 	s := p.stateOf(ctx, th)
 	switch {
 	case s == nil:
-		return in, errors.New("the thread is not of this target")
+		return instruction, errors.New("the thread is not of this target")
 	case s.arch == nil:
-		return in, s.failure
+		return instruction, s.failure
 	}
 	d := &disassembly{Process: p, arch: s.arch, segment: p.Segment(address)}
 	err = object.Guard(func() error {
-		code := make([]byte, d.room())
+		code := make([]byte, d.maxInstruction())
 		n, err := d.readCode(address, code)
 		if n == 0 {
 			return fmt.Errorf("code at %#x: %w", address, err)
@@ -40,18 +40,18 @@ func (p *Process) Instruction(ctx context.Context, th *target.Thread, address ui
 		case len(answer.Instructions) == 0 || answer.Instructions[0].Address != address:
 			return fmt.Errorf("no instruction begins at %#x", address)
 		}
-		in = answer.Instructions[0]
+		instruction = answer.Instructions[0]
 		return nil
 	})
-	return in, err
+	return instruction, err
 }
 
 // Locals are the variables of the frame, by the function that has them, as
 // FrameDetails has them.
-func (a Activation) Locals(limits value.Limits) (list [][]Variable) {
+func (a Activation) Locals(ctx context.Context, limits value.Limits) (list [][]Variable) {
 	_ = object.Guard(func() error { // what cannot be read is not there
 		if a.frame.module != nil {
-			list = a.frame.localsOf(limits, nil)
+			list = a.frame.localsOf(ctx, limits, nil)
 		}
 		return nil
 	})
@@ -60,4 +60,6 @@ func (a Activation) Locals(limits value.Limits) (list [][]Variable) {
 
 // Value reads a register of the frame that has at most 64 bits. The error says that it
 // is not known.
-func (a Activation) Value(reg uint64) (uint64, error) { return a.frame.value(reg) }
+func (a Activation) Value(ctx context.Context, reg uint64) (uint64, error) {
+	return a.frame.value(ctx, reg)
+}

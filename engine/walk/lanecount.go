@@ -27,7 +27,7 @@ func (p *Process) countLanes(ctx context.Context, s *thread) {
 		return
 	}
 	lanes := f.Lanes
-	// Its lanes are what is asked for; all else is the thread's.
+	// The plugin is asked about its lanes alone.
 	told := *s.Thread
 	told.Lanes = lanes
 	again := &thread{Thread: &told, arch: s.arch}

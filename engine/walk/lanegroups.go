@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -17,7 +18,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// LaneState says what a lane does in a frame.
+// LaneState is the state of a lane in a frame.
 type LaneState string
 
 // The states.
@@ -49,7 +50,7 @@ type LaneGroup struct {
 // A LaneSet is a set of lanes, lane 0 in the lowest bit of the first word.
 type LaneSet []uint64
 
-// Has says whether a lane is in the set.
+// Has reports whether a lane is in the set.
 func (s LaneSet) Has(lane uint32) bool {
 	return int(lane/64) < len(s) && s[lane/64]>>(lane%64)&1 != 0
 }
@@ -116,7 +117,7 @@ const (
 	laneAbsent // no, nor was it on entry to the function
 )
 
-// placeKind says what the debugging information says of a lane's place.
+// placeKind is the kind of a lane's place by the debugging information.
 type placeKind uint8
 
 const (
@@ -133,7 +134,7 @@ type lanePlace struct {
 
 // laneGroups finds what the lanes of a frame do. below are the groups of the
 // frame that it called.
-func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
+func (f *frame) laneGroups(ctx context.Context, below []LaneGroup) []LaneGroup {
 	b := f.walker.thread.binding
 	if b == nil || b.Lanes <= 1 {
 		return nil
@@ -142,7 +143,7 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 	switch {
 	case f.callee != nil:
 		called(mask, below)
-		if entry, ok := f.callee.entryMask(b.Lanes); ok {
+		if entry, ok := f.callee.entryMask(ctx, b.Lanes); ok {
 			calling(mask, entry)
 		}
 	case !b.ActiveUnknown:
@@ -155,10 +156,10 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 	}
 	places, told := make([]lanePlace, b.Lanes), false
 	if d := f.attributes(); d != nil {
-		told = f.evaluateActive(d, mask)
-		f.evaluatePlaces(d, places)
+		told = f.evaluateActive(ctx, d, mask)
+		f.evaluatePlaces(ctx, d, places)
 	}
-	if entry, ok := f.entryMask(b.Lanes); ok {
+	if entry, ok := f.entryMask(ctx, b.Lanes); ok {
 		within(mask, entry, told)
 	}
 	return f.group(mask, places, told)
@@ -168,7 +169,7 @@ func (f *frame) laneGroups(below []LaneGroup) []LaneGroup {
 // the caller's execution mask, where the row in force says where it is kept. Of
 // one that call frame information leaves as it is nothing is known: compilers do
 // not describe what divergent code does to it. Rows from the code itself do.
-func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
+func (f *frame) entryMask(ctx context.Context, lanes uint32) (LaneSet, bool) {
 	if f.source == nil || f.source.Rules == nil || f.isGuessed() {
 		return nil, false
 	}
@@ -185,11 +186,11 @@ func (f *frame) entryMask(lanes uint32) (LaneSet, bool) {
 		}
 	}
 	i, indexed := f.walker.index(reg)
-	s, err := f.findSaved(reg, i, indexed)
+	s, err := f.findSaved(ctx, reg, i, indexed)
 	if err != nil {
 		return nil, false
 	}
-	v, err := f.read(&s, reg, lanes)
+	v, err := f.read(ctx, &s, reg, lanes)
 	return LaneSet{v}, err == nil
 }
 
@@ -311,14 +312,14 @@ func (f *frame) nameGroup(g *LaneGroup) {
 		g.ModuleOffset, g.Symbols = out.ModuleOffset, out.Symbols
 		return
 	}
-	s := f.walker.memory.Segment(g.PC)
+	s := f.walker.input.memory.Segment(g.PC)
 	if s == nil {
 		return
 	}
-	at := s.ObjectAddress(g.PC)
-	g.ModuleOffset = s.Module.Code.Offset(at)
+	address := s.ObjectAddress(g.PC)
+	g.ModuleOffset = s.Module.Code.Offset(address)
 	if !f.walker.process.shared.options.NoSymbols {
-		g.Symbols = f.walker.process.names(s.Module, at)
+		g.Symbols = f.walker.process.names(s.Module, address)
 	}
 }
 
@@ -332,14 +333,14 @@ func countOf(s *code.LaneScope, lanes int) int {
 
 // evaluateActive puts DW_AT_LLVM_active_lane into mask. ok is false, and mask as
 // it was, where there is none for the PC, or where it cannot be evaluated.
-func (f *frame) evaluateActive(d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
+func (f *frame) evaluateActive(ctx context.Context, d *code.LaneAttributes, mask []laneAnswer) (ok bool) {
 	if d.Active == nil {
 		return false
 	}
 	n := countOf(d.Holder, len(mask))
 	bytes := make([]byte, (n+7)/8)
-	found, err := f.evaluateLane(d.Holder, d.Active, nil, func(l locexpr.Location, c locexpr.Context) error {
-		return l.Read(c, bytes, uint64(n))
+	found, err := f.evaluateLane(ctx, d.Holder, d.Active, nil, func(l locexpr.Location, c locexpr.Context) error {
+		return l.Read(ctx, c, bytes, uint64(n))
 	})
 	if err != nil {
 		f.laneProblem(d.Holder, "DW_AT_LLVM_active_lane", err)
@@ -362,10 +363,10 @@ func (f *frame) evaluateActive(d *code.LaneAttributes, mask []laneAnswer) (ok bo
 
 // evaluatePlaces finds the places of lanes by DW_AT_LLVM_lane_pc. A lane that was
 // not active when an inlined call began is where the function around it says.
-func (f *frame) evaluatePlaces(d *code.LaneAttributes, places []lanePlace) {
+func (f *frame) evaluatePlaces(ctx context.Context, d *code.LaneAttributes, places []lanePlace) {
 	for i := range d.Scopes {
 		s := &d.Scopes[i]
-		if err := f.evaluateScope(s, places); err != nil {
+		if err := f.evaluateScope(ctx, s, places); err != nil {
 			f.laneProblem(s, "DW_AT_LLVM_lane_pc", err)
 			// A lane may be in this call, where the function around it has
 			// another place.
@@ -376,16 +377,16 @@ func (f *frame) evaluatePlaces(d *code.LaneAttributes, places []lanePlace) {
 
 // evaluateScope evaluates DW_AT_LLVM_lane_pc of one scope, for the lanes that
 // are not placed yet.
-func (f *frame) evaluateScope(s *code.LaneScope, places []lanePlace) error {
+func (f *frame) evaluateScope(ctx context.Context, s *code.LaneScope, places []lanePlace) error {
 	n := countOf(s, len(places))
 	got := make([]lanePlace, len(places))
 	read := func(lane int) func(locexpr.Location, locexpr.Context) error {
 		return func(l locexpr.Location, c locexpr.Context) (err error) {
-			got[lane], err = f.readLanePlace(l, c, lane)
+			got[lane], err = f.readLanePlace(ctx, l, c, lane)
 			return err
 		}
 	}
-	found, err := f.evaluateLane(s, s.PC, nil, func(l locexpr.Location, c locexpr.Context) error {
+	found, err := f.evaluateLane(ctx, s, s.PC, nil, func(l locexpr.Location, c locexpr.Context) error {
 		for lane := range n {
 			if err := read(lane)(l, c); err != nil {
 				return err
@@ -397,7 +398,7 @@ func (f *frame) evaluateScope(s *code.LaneScope, places []lanePlace) error {
 		// The expression asks for a lane: it has one result for each.
 		for lane := range n {
 			number := uint32(lane)
-			if found, err = f.evaluateLane(s, s.PC, &number, read(lane)); err != nil || !found {
+			if found, err = f.evaluateLane(ctx, s, s.PC, &number, read(lane)); err != nil || !found {
 				break
 			}
 		}
@@ -415,17 +416,17 @@ func (f *frame) evaluateScope(s *code.LaneScope, places []lanePlace) error {
 
 // readLanePlace reads the element of a lane: a value of the generic type, or the
 // undefined location.
-func (f *frame) readLanePlace(l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
+func (f *frame) readLanePlace(ctx context.Context, l locexpr.Location, c locexpr.Context, lane int) (lanePlace, error) {
 	size := f.walker.machine.Description.AddressBits
 	if l.IsUndefined() {
 		return lanePlace{kind: absent}, nil
 	}
-	at, err := l.Offset(int64(lane) * int64(size))
+	element, err := l.Offset(int64(lane) * int64(size))
 	if err != nil {
 		return lanePlace{}, fmt.Errorf("lane %d: %w", lane, err)
 	}
 	var b [8]byte
-	switch err := at.Read(c, b[:(size+7)/8], uint64(size)); {
+	switch err := element.Read(ctx, c, b[:(size+7)/8], uint64(size)); {
 	case errors.Is(err, locexpr.ErrUndefined):
 		return lanePlace{kind: absent}, nil
 	case err != nil:
@@ -439,7 +440,7 @@ var errPlaces = errors.New("expected one single location description")
 
 // evaluateLane evaluates an attribute of a scope in the frame. found is false
 // where its location list has nothing for the frame's PC.
-func (f *frame) evaluateLane(s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
+func (f *frame) evaluateLane(ctx context.Context, s *code.LaneScope, attribute *dwarf.Location, lane *uint32,
 	use func(locexpr.Location, locexpr.Context) error) (found bool, err error) {
 	exprs, err := attribute.At(f.lookup)
 	if err != nil || len(exprs) == 0 {
@@ -449,7 +450,7 @@ func (f *frame) evaluateLane(s *code.LaneScope, attribute *dwarf.Location, lane 
 		return false, fmt.Errorf("%d expressions for %#x: %w", len(exprs), f.lookup, errPlaces)
 	}
 	u := f.unitContext(s.Function, lane)
-	l, err := u.evaluate(attribute.Unit, exprs[0])
+	l, err := u.evaluate(ctx, attribute.Unit, exprs[0])
 	if err != nil {
 		return true, err
 	}

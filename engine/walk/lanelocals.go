@@ -4,6 +4,7 @@ package walk
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,13 +21,13 @@ import (
 // laneLocals are variables lane by lane, in list by the function that has them: one for
 // each group of lanes that have the same value. A value that does not depend on the lane
 // is read once.
-func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits value.Limits, lanes LaneSet) {
+func (f *frame) laneLocals(ctx context.Context, list [][]Variable, scope *code.Variables, limits value.Limits, lanes LaneSet) {
 	var lane uint32
 	r := f.newReader(scope, limits, &lane)
 	for i := range scope.List {
 		s := &scope.List[i]
 		level := min(s.Level, len(list)-1)
-		list[level] = f.laneVariable(list[level], r, s, lanes, &lane)
+		list[level] = f.laneVariable(ctx, list[level], r, s, lanes, &lane)
 	}
 }
 
@@ -34,24 +35,24 @@ func (f *frame) laneLocals(list [][]Variable, scope *code.Variables, limits valu
 // hardware has threads of as many lanes; a plugin may say so.
 const maxLaneValues = 256
 
-// laneVariable appends the values of a variable. r reads those of lane.
-func (f *frame) laneVariable(list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
+// laneVariable appends the values of a variable. r reads the ones of the current lane.
+func (f *frame) laneVariable(ctx context.Context, list []Variable, r *localsReader, s *code.ScopedVariable, lanes LaneSet, lane *uint32) []Variable {
 	from := len(list)
-	at := r.laneLocator(s)
+	locate := r.laneLocator(ctx, s)
 	var known laneBytes
 next:
 	for n := range lanes.All() {
 		*lane = n
 		r.u.forgetLane()
-		f.walker.laneUsed = false
-		l, err := at()
-		same, isKnown := known.find(r, s, l, err)
+		f.walker.input.laneUsed = false
+		l, err := locate()
+		same, isKnown := known.find(ctx, r, s, l, err)
 		if isKnown {
 			list[from+same].Lanes.add(n)
 			continue
 		}
-		v := r.readAt(s, l, err)
-		if !f.walker.laneUsed && len(list) == from {
+		v := r.readAt(ctx, s, l, err)
+		if !f.walker.input.laneUsed && len(list) == from {
 			return append(list, Variable{v, lanes.clone()})
 		}
 		for last := max(from, len(list)-maxLaneValues); last < len(list); last++ {
@@ -61,15 +62,15 @@ next:
 			}
 		}
 		known.add(len(list) - from)
-		of := make(LaneSet, len(lanes))
-		of.add(n)
-		list = append(list, Variable{v, of})
+		own := make(LaneSet, len(lanes))
+		own.add(n)
+		list = append(list, Variable{v, own})
 	}
 	return list
 }
 
-// laneLocator returns what says where the current lane has a variable.
-func (r *localsReader) laneLocator(s *code.ScopedVariable) func() (locexpr.Location, error) {
+// laneLocator returns a function that finds the place of a variable in the current lane.
+func (r *localsReader) laneLocator(ctx context.Context, s *code.ScopedVariable) func() (locexpr.Location, error) {
 	fails := func(err error) func() (locexpr.Location, error) {
 		return func() (locexpr.Location, error) { return locexpr.Location{}, err }
 	}
@@ -78,13 +79,13 @@ func (r *localsReader) laneLocator(s *code.ScopedVariable) func() (locexpr.Locat
 	}
 	r.u.isSameThere = r.u.isAlikeAt(s.Location)
 	if s.Location != nil {
-		if v, plan, ok, err := r.u.variablePlan(s.Entry, s.Location); err != nil {
+		if v, plan, ok, err := r.u.variablePlan(ctx, s.Entry, s.Location); err != nil {
 			return fails(err)
 		} else if ok {
-			return func() (locexpr.Location, error) { return plan.of(&v) }
+			return func() (locexpr.Location, error) { return plan.place(&v) }
 		}
 	}
-	return func() (locexpr.Location, error) { return r.u.locateAt(s.Entry, s.Location) }
+	return func() (locexpr.Location, error) { return r.u.locateAt(ctx, s.Entry, s.Location) }
 }
 
 // laneBytes are the values of a variable that is a number or an address, by their bytes:
@@ -104,7 +105,7 @@ type knownBytes struct {
 }
 
 // find looks for the value at a location among those that are known.
-func (b *laneBytes) find(r *localsReader, s *code.ScopedVariable, l locexpr.Location, err error) (index int, ok bool) {
+func (b *laneBytes) find(ctx context.Context, r *localsReader, s *code.ScopedVariable, l locexpr.Location, err error) (index int, ok bool) {
 	b.isRead = false
 	if err != nil || s.Type == nil || !s.Type.IsSized || s.Type.Size == 0 || s.Type.Size > 8 {
 		return 0, false
@@ -114,8 +115,8 @@ func (b *laneBytes) find(r *localsReader, s *code.ScopedVariable, l locexpr.Loca
 		return 0, false
 	}
 	var buf [8]byte
-	ctx := r.u.context(s.Unit())
-	if l.Object(8*plain.Size, ctx.ByteOrder()).Read(ctx, buf[:plain.Size], 8*plain.Size) != nil {
+	c := r.u.context(s.Unit())
+	if l.Object(8*plain.Size, c.ByteOrder()).Read(ctx, c, buf[:plain.Size], 8*plain.Size) != nil {
 		return 0, false
 	}
 	b.now, b.isRead = binary.LittleEndian.Uint64(buf[:]), true
@@ -146,7 +147,7 @@ func (u *unitContext) forgetLane() {
 // readWaiting reads the variables of lanes that wait at places of their own. The program
 // location of an evaluation with a current lane is that lane's (heterogeneous extension,
 // A.2.5.1).
-func (f *frame) readWaiting(limits value.Limits) {
+func (f *frame) readWaiting(ctx context.Context, limits value.Limits) {
 	groups := f.walker.stack.Frames[f.index].Lanes()
 	for i := range groups {
 		g := &groups[i]
@@ -157,7 +158,7 @@ func (f *frame) readWaiting(limits value.Limits) {
 		if !ok {
 			continue
 		}
-		err := object.Guard(func() error { g.Locals = waiting.localsOf(limits, g.Lanes); return nil })
+		err := object.Guard(func() error { g.Locals = waiting.localsOf(ctx, limits, g.Lanes); return nil })
 		if err != nil {
 			f.module.StateProblem("variables of lanes at %#x: %v", g.ModuleOffset, err)
 		}
@@ -166,22 +167,22 @@ func (f *frame) readWaiting(limits value.Limits) {
 
 // waitingAt is the frame as lanes see it that wait at a place in it.
 func (f *frame) waitingAt(pc uint64) (*frame, bool) {
-	s := f.walker.memory.Segment(pc)
+	s := f.walker.input.memory.Segment(pc)
 	if s == nil || f.module == nil || s.Module != f.module {
 		return nil, false
 	}
-	at := s.ObjectAddress(pc)
+	address := s.ObjectAddress(pc)
 	waiting := *f
-	waiting.pc, waiting.offset, waiting.lookup, waiting.exact, waiting.place = pc, at, at, true, f
+	waiting.pc, waiting.offset, waiting.lookup, waiting.exact, waiting.place = pc, address, address, true, f
 	waiting.memo = waiting.memo[:len(waiting.memo):len(waiting.memo)]
 	return &waiting, true
 }
 
 // laneFrame is a frame where a lane is in it.
-func laneFrame(frames []Activation, index int, lane uint32) (*frame, error) {
+func laneFrame(ctx context.Context, frames []Activation, index int, lane uint32) (*frame, error) {
 	var groups []LaneGroup
 	for i := range index + 1 {
-		groups = frames[i].frame.laneGroups(groups)
+		groups = frames[i].frame.laneGroups(ctx, groups)
 	}
 	f := frames[index].frame
 	g := groupOf(groups, lane)
@@ -220,7 +221,7 @@ func (u *unitContext) isKept(reg uint64) error {
 	return fmt.Errorf("%s: %w", f.walker.registerName(reg), errNotKept)
 }
 
-// isAlikeAt says whether a variable is described alike where lanes wait and where the
+// isAlikeAt reports whether a variable is described alike where lanes wait and where the
 // others are.
 func (u *unitContext) isAlikeAt(l *dwarf.Location) bool {
 	f := u.frame

@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,9 +16,9 @@ import (
 // write that attribute, whose default would be 1.
 func (c surrounded) Lane() (lane, lanes uint64, err error) {
 	if c.s.Lane == nil {
-		return c.frameContext.NoContext.Lane()
+		return 0, 0, errNoElement("lane")
 	}
-	c.walker.laneUsed = true
+	c.walker.input.laneUsed = true
 	lanes = uint64(c.ThreadLanes())
 	if d := c.attributes(); d != nil && d.Lanes != 0 {
 		lanes = d.Lanes
@@ -28,12 +29,12 @@ func (c surrounded) Lane() (lane, lanes uint64, err error) {
 // Iteration is the current iteration, of as many as DW_AT_LLVM_iterations says
 // that execute concurrently (A.3.3.5): 1 where a function does not have it, and 0,
 // which is not known, where there is no debugging information.
-func (c surrounded) Iteration() (iteration, iterations uint64, err error) {
+func (c surrounded) Iteration(ctx context.Context) (iteration, iterations uint64, err error) {
 	if c.s.Iteration == nil {
-		return c.frameContext.NoContext.Iteration()
+		return 0, 0, errNoElement("iteration")
 	}
 	if d := c.attributes(); d != nil {
-		if iterations, err = c.iterations(d); err != nil {
+		if iterations, err = c.iterations(ctx, d); err != nil {
 			return 0, 0, fmt.Errorf("DW_AT_LLVM_iterations: %w", err)
 		}
 	}
@@ -50,7 +51,7 @@ func (f *frame) attributes() *code.LaneAttributes {
 }
 
 // iterations evaluates DW_AT_LLVM_iterations.
-func (c surrounded) iterations(d *code.LaneAttributes) (uint64, error) {
+func (c surrounded) iterations(ctx context.Context, d *code.LaneAttributes) (uint64, error) {
 	if d.Iterations == nil {
 		return 1, nil
 	}
@@ -62,7 +63,7 @@ func (c surrounded) iterations(d *code.LaneAttributes) (uint64, error) {
 		return 0, locexpr.IllFormedError(fmt.Errorf("%d expressions: %w", len(exprs), errPlaces))
 	}
 	u := c.unitContext(d.Function, c.s.Lane)
-	l, err := u.evaluate(d.Iterations.Unit, exprs[0])
+	l, err := u.evaluate(ctx, d.Iterations.Unit, exprs[0])
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +72,7 @@ func (c surrounded) iterations(d *code.LaneAttributes) (uint64, error) {
 	}
 	bits := c.walker.machine.Description.AddressBits
 	var b [8]byte
-	if err := l.Read(c, b[:(bits+7)/8], uint64(bits)); err != nil {
+	if err := l.Read(ctx, c, b[:(bits+7)/8], uint64(bits)); err != nil {
 		return 0, err
 	}
 	n := integer(b[:(bits+7)/8], c.ByteOrder())
@@ -84,13 +85,13 @@ func (c surrounded) iterations(d *code.LaneAttributes) (uint64, error) {
 // errCircular says that the rule of a register asks for that register.
 var errCircular = errors.New("circular dependency in call frame information")
 
-// CallFrameEntryRegister says where register reg was on entry to the frame's
+// CallFrameEntryRegister returns where register reg was on entry to the frame's
 // function: where the caller's register is (A.2.5.4.4.1). A frame without a row
-// is at its entry, as far as anybody knows.
-func (c frameContext) CallFrameEntryRegister(reg uint64) (locexpr.Location, error) {
+// is at its entry, as far as is known.
+func (c frameContext) CallFrameEntryRegister(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	if c.source == nil || c.source.Rules == nil {
-		if c.callee == nil && c.walker.process.isMadeUp() {
-			return c.location(reg)
+		if c.callee == nil && c.walker.process.isSynthetic() {
+			return c.location(ctx, reg)
 		}
 		return locexpr.Location{}, fmt.Errorf("call frame information: %w", locexpr.ErrNoContext)
 	}
@@ -101,11 +102,11 @@ func (c frameContext) CallFrameEntryRegister(reg uint64) (locexpr.Location, erro
 	}
 	c.entering = append(c.entering, reg)
 	defer func() { c.entering = c.entering[:len(c.entering)-1] }()
-	return c.saved(reg)
+	return c.saved(ctx, reg)
 }
 
-// isMadeUp says whether the target is one that the caller made up.
-func (p *Process) isMadeUp() bool {
+// isSynthetic reports whether the target is one that the caller made up.
+func (p *Process) isSynthetic() bool {
 	_, ok := p.state.(*Synthetic)
 	return ok
 }

@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -54,7 +56,7 @@ func (u *unitContext) laneView() (v laneView, ok bool) {
 	return v, false
 }
 
-// laneOp is an operation, with its kind: "lit" of DW_OP_lit5.
+// laneOp is an operation, with its kind: "DW_OP_lit" of DW_OP_lit5.
 type laneOp struct {
 	locexpr.Instruction
 	kind     string
@@ -73,9 +75,9 @@ func (o *laneOp) add() int64 {
 // constant is the number that an operation pushes.
 func (o *laneOp) constant() (uint64, bool) {
 	switch o.kind {
-	case "lit":
+	case "DW_OP_lit":
 		return o.register, true
-	case "constu", "const1u", "const2u", "const4u", "const8u":
+	case "DW_OP_constu", "DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_const8u":
 		return o.Operands[0], true
 	}
 	return 0, false
@@ -91,13 +93,13 @@ const maxLaneOps = 512
 // jumps, or cannot be decoded.
 func (u *unitContext) laneOps(unit dwarf.Unit, expr []byte) (ops []laneOp, ok bool) {
 	dialect := u.code.UnitDialect(unit)
-	for in, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
-		if err != nil || in.Op == nil || len(ops) == maxLaneOps || in.Op.Operands[0] == locexpr.Branch ||
-			strings.HasPrefix(in.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(in.Op.Name, "DW_OP_INTEL_") {
+	for instruction, err := range locexpr.Decode(expr, dialect, unit.AddressSize(), u.frame.walker.machine.Order) {
+		if err != nil || instruction.Op == nil || len(ops) == maxLaneOps || instruction.Op.Operands[0] == locexpr.Branch ||
+			strings.HasPrefix(instruction.Op.Name, "DW_OP_LLVM_") || strings.HasPrefix(instruction.Op.Name, "DW_OP_INTEL_") {
 			return nil, false
 		}
-		kind, register := operationKind(in)
-		ops = append(ops, laneOp{in, kind, register, expr[in.Offset:][:in.Size]})
+		kind, register := operationKind(instruction)
+		ops = append(ops, laneOp{instruction, kind, register, expr[instruction.Offset:][:instruction.Size]})
 	}
 	return ops, true
 }
@@ -116,9 +118,9 @@ type lanePiece struct {
 func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 	from := 0
 	for i := range ops {
-		if ops[i].kind == "piece" || ops[i].kind == "bit_piece" {
+		if ops[i].kind == "DW_OP_piece" || ops[i].kind == "DW_OP_bit_piece" {
 			size := min(ops[i].Operands[0], maxPieceBits)
-			if ops[i].kind == "piece" {
+			if ops[i].kind == "DW_OP_piece" {
 				size = min(8*size, maxPieceBits)
 			}
 			pieces = append(pieces, newLanePiece(ops[from:i], size))
@@ -133,10 +135,10 @@ func lanePieces(ops []laneOp, bits uint64) (pieces []lanePiece) {
 
 func newLanePiece(ops []laneOp, bits uint64) lanePiece {
 	p := lanePiece{bits: bits}
-	if n := len(ops); n > 0 && ops[n-1].kind == "stack_value" {
+	if n := len(ops); n > 0 && ops[n-1].kind == "DW_OP_stack_value" {
 		p.isValue, ops = true, ops[:n-1]
 	}
-	if n := len(ops); n >= 3 && ops[n-1].kind == "xderef" && ops[n-2].kind == "swap" {
+	if n := len(ops); n >= 3 && ops[n-1].kind == "DW_OP_xderef" && ops[n-2].kind == "DW_OP_swap" {
 		if space, ok := ops[n-3].constant(); ok {
 			p.space, p.hasSpace, ops = locexpr.AddressSpace(space), true, ops[:n-3]
 		}
@@ -145,14 +147,14 @@ func newLanePiece(ops []laneOp, bits uint64) lanePiece {
 	return p
 }
 
-// isPlain says whether a piece is nothing that lanes see in a way of their own.
+// isPlain reports whether a piece is nothing that lanes see in a way of their own.
 func (v *laneView) isPlain(p *lanePiece) bool {
 	if p.hasSpace {
 		return false
 	}
 	for i := range p.ops {
 		switch p.ops[i].kind {
-		case "reg", "breg", "fbreg":
+		case "DW_OP_reg", "DW_OP_breg", "DW_OP_fbreg":
 			return false
 		}
 	}
@@ -171,14 +173,14 @@ type lanePlan struct {
 // A lanePart is where a piece of a variable is.
 type lanePart struct {
 	bits   uint64
-	at     locexpr.Location // lane 0's, or all lanes'
+	place  locexpr.Location // lane 0's, or all lanes'
 	stride uint64           // bits from a lane's to the next one's
 	find   func() (locexpr.Location, error)
 }
 
 // plan is where a variable is, by an expression; ok is false for one that is to be read to
 // the letter.
-func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
+func (v *laneView) plan(ctx context.Context, variable dwarf.Entry, unit dwarf.Unit, expr []byte) (plan lanePlan, ok bool, err error) {
 	ops, ok := v.laneOps(unit, expr)
 	if !ok || len(ops) == 0 {
 		return plan, false, nil
@@ -186,7 +188,7 @@ func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (pla
 	v.hasOwnSpaces = v.areSpacesOwn(unit, ops)
 	bits, isPointer := v.sizeOf(variable)
 	last := ops[len(ops)-1].kind
-	plan.isComposite = last == "piece" || last == "bit_piece"
+	plan.isComposite = last == "DW_OP_piece" || last == "DW_OP_bit_piece"
 	pieces := lanePieces(ops, bits)
 	if !plan.isComposite && (len(pieces) > 1 || v.isPlain(&pieces[0])) {
 		return plan, false, nil
@@ -195,7 +197,7 @@ func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (pla
 	for i := range pieces {
 		p := &pieces[i]
 		if len(p.ops) > 0 {
-			if plan.parts[i], err = v.piece(unit, p, isPointer && !plan.isComposite); err != nil {
+			if plan.parts[i], err = v.piece(ctx, unit, p, isPointer && !plan.isComposite); err != nil {
 				return plan, true, err
 			}
 		}
@@ -204,16 +206,16 @@ func (v *laneView) plan(variable dwarf.Entry, unit dwarf.Unit, expr []byte) (pla
 	return plan, true, nil
 }
 
-// areSpacesOwn says whether a unit numbers address spaces in a way of its own: its
+// areSpacesOwn reports whether a unit numbers address spaces in a way of its own: its
 // variables are in private memory, by the language, and in another space, by an
 // expression. LLVM did so for AMDGPU before version 22. What space a pointer of such a
 // unit is of, and so its size, is not known.
 func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
-	if unit.Language() != dwarf.LangOpenCL {
+	if unit.Language() != dw.LangOpenCL {
 		return false
 	}
 	for i, p := range lanePieces(ops, 0) {
-		if i == 0 && len(p.ops) == 1 && (p.ops[0].kind == "addr" || p.ops[0].kind == "addrx") {
+		if i == 0 && len(p.ops) == 1 && (p.ops[0].kind == "DW_OP_addr" || p.ops[0].kind == "DW_OP_addrx") {
 			return false // no variable of a lane
 		}
 		if p.hasSpace {
@@ -224,13 +226,13 @@ func (v *laneView) areSpacesOwn(unit dwarf.Unit, ops []laneOp) bool {
 }
 
 // of is where the current lane has the variable.
-func (p *lanePlan) of(v *laneView) (locexpr.Location, error) {
+func (p *lanePlan) place(v *laneView) (locexpr.Location, error) {
 	if !p.isComposite {
-		return p.parts[0].of(v)
+		return p.parts[0].location(v)
 	}
 	parts := make([]locexpr.Part, len(p.parts))
 	for i := range p.parts {
-		l, err := p.parts[i].of(v)
+		l, err := p.parts[i].location(v)
 		if err != nil {
 			return l, err
 		}
@@ -239,20 +241,20 @@ func (p *lanePlan) of(v *laneView) (locexpr.Location, error) {
 	return locexpr.CompositeLocation(parts), nil
 }
 
-func (p *lanePart) of(v *laneView) (locexpr.Location, error) {
+func (p *lanePart) location(v *laneView) (locexpr.Location, error) {
 	switch {
 	case p.find != nil:
 		return p.find()
 	case p.stride > 0:
 		lane, _, err := v.laneNumber()
-		if err != nil || p.at.IsUndefined() {
-			return p.at, err
+		if err != nil || p.place.IsUndefined() {
+			return p.place, err
 		}
-		return p.at.Offset(int64(p.stride * lane))
-	case p.at.Place(0).Storage == locexpr.Memory:
-		return p.at.WithScope(v.scope()), nil
+		return p.place.Offset(int64(p.stride * lane))
+	case p.place.Place(0).Storage == locexpr.Memory:
+		return p.place.WithScope(v.scope()), nil
 	}
-	return p.at, nil
+	return p.place, nil
 }
 
 // scope is that of what the current lane has.
@@ -262,19 +264,19 @@ func (v *laneView) scope() locexpr.Scope {
 }
 
 // piece is where a piece of a variable is.
-func (v *laneView) piece(unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
+func (v *laneView) piece(ctx context.Context, unit dwarf.Unit, p *lanePiece, isPointer bool) (lanePart, error) {
 	first := &p.ops[0]
 	switch {
 	case p.isValue:
-		return lanePart{find: func() (locexpr.Location, error) { return v.value(unit, p) }}, nil
-	case len(p.ops) == 1 && first.kind == "reg":
-		return v.register(unit, first.register)
-	case len(p.ops) == 1 && (first.kind == "addr" || first.kind == "addrx"):
-		return v.static(unit, p)
-	case first.kind == "fbreg" || first.kind == "breg" && v.isFrameBase(first.register):
-		return v.onStack(p, isPointer)
-	case len(p.ops) == 1 && first.kind == "breg" && p.hasSpace:
-		return v.inRegister(unit, p, first)
+		return lanePart{find: func() (locexpr.Location, error) { return v.value(ctx, unit, p) }}, nil
+	case len(p.ops) == 1 && first.kind == "DW_OP_reg":
+		return v.register(ctx, unit, first.register)
+	case len(p.ops) == 1 && (first.kind == "DW_OP_addr" || first.kind == "DW_OP_addrx"):
+		return v.static(ctx, unit, p)
+	case first.kind == "DW_OP_fbreg" || first.kind == "DW_OP_breg" && v.isFrameBase(first.register):
+		return v.onStack(ctx, p, isPointer)
+	case len(p.ops) == 1 && first.kind == "DW_OP_breg" && p.hasSpace:
+		return v.inRegister(ctx, unit, p, first)
 	}
 	return lanePart{}, fmt.Errorf("%w: %s", errLaneView, p)
 }
@@ -302,12 +304,12 @@ func (v *laneView) laneBits(reg uint64) uint64 {
 }
 
 // register is where a register of the frame is: of one of lanes, the lane's part.
-func (v *laneView) register(unit dwarf.Unit, reg uint64) (part lanePart, err error) {
+func (v *laneView) register(ctx context.Context, unit dwarf.Unit, reg uint64) (part lanePart, err error) {
 	if part.stride = v.laneBits(reg); part.stride == 0 {
-		part.at, err = v.context(unit).Register(reg)
+		part.place, err = v.context(unit).Register(ctx, reg)
 		return part, err
 	}
-	part.at, err = v.frame.location(reg)
+	part.place, err = v.frame.location(ctx, reg)
 	return part, err
 }
 
@@ -317,26 +319,26 @@ func (v *laneView) laneNumber() (lane, lanes uint64, err error) {
 }
 
 // static is a variable at an address that the linker gave it.
-func (v *laneView) static(unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
+func (v *laneView) static(ctx context.Context, unit dwarf.Unit, p *lanePiece) (part lanePart, err error) {
 	if !p.hasSpace {
-		part.at, err = v.evaluate(unit, p.ops[0].bytes)
+		part.place, err = v.evaluate(ctx, unit, p.ops[0].bytes)
 		return part, err
 	}
 	// An address of another space is not moved with the code object.
 	first := &p.ops[0]
 	address := first.Operands[0]
-	if first.kind == "addrx" {
+	if first.kind == "DW_OP_addrx" {
 		if address, err = unit.Addrx(address); err != nil {
 			return part, err
 		}
 	}
-	part.at = locexpr.MemoryLocation(p.space, address)
+	part.place = locexpr.MemoryLocation(p.space, address)
 	return part, nil
 }
 
 // inRegister is a variable in a register, or where the address in it leads: what is
 // larger than the register, or at a distance from the address, is in memory.
-func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
+func (v *laneView) inRegister(ctx context.Context, unit dwarf.Unit, p *lanePiece, o *laneOp) (part lanePart, err error) {
 	bits := v.laneBits(o.register)
 	isVector := bits != 0
 	if !isVector {
@@ -344,14 +346,14 @@ func (v *laneView) inRegister(unit dwarf.Unit, p *lanePiece, o *laneOp) (part la
 		bits = uint64(n)
 	}
 	if o.add() == 0 && p.bits > 0 && p.bits <= bits {
-		return v.register(unit, o.register)
+		return v.register(ctx, unit, o.register)
 	}
 	if !isVector || p.bits == 0 || bits > 32 {
 		// Whether such an address counts bytes of the wave's memory is not said.
 		return part, fmt.Errorf("%w: an address in %s", errLaneView, v.frame.walker.registerName(o.register))
 	}
 	part.find = func() (locexpr.Location, error) {
-		address, err := v.contents(unit, o.register, false)
+		address, err := v.contents(ctx, unit, o.register, false)
 		return v.memory(v.stack, (address+uint64(o.add()))&(1<<bits-1)), err
 	}
 	return part, nil
@@ -363,10 +365,10 @@ func (v *laneView) memory(space locexpr.AddressSpace, address uint64) locexpr.Lo
 }
 
 // read is an integer of at most 64 bits at a location.
-func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
+func (v *laneView) read(ctx context.Context, l *locexpr.Location, bits uint64) (uint64, error) {
 	var b [8]byte
 	c := surrounded{frameContext{frame: v.frame}, &v.around}
-	if err := l.Read(c, b[:(bits+7)/8], bits); err != nil {
+	if err := l.Read(ctx, c, b[:(bits+7)/8], bits); err != nil {
 		return 0, err
 	}
 	return integer(b[:(bits+7)/8], c.ByteOrder()), nil
@@ -374,8 +376,8 @@ func (v *laneView) read(l *locexpr.Location, bits uint64) (uint64, error) {
 
 // onStack is a variable at a distance from the frame base, or where the address there
 // leads.
-func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err error) {
-	base, err := v.base()
+func (v *laneView) onStack(ctx context.Context, p *lanePiece, isPointer bool) (part lanePart, err error) {
+	base, err := v.base(ctx)
 	if err != nil {
 		return part, err
 	}
@@ -384,18 +386,18 @@ func (v *laneView) onStack(p *lanePiece, isPointer bool) (part lanePart, err err
 	switch {
 	case isPointer && p.bits == 0:
 		return part, fmt.Errorf("%w: a pointer of a size that is not known", errLaneView)
-	case len(p.ops) == 1 && first.kind == "breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
+	case len(p.ops) == 1 && first.kind == "DW_OP_breg" && isPointer && p.bits < uint64(v.frame.walker.machine.Description.AddressBits):
 		// LLVM writes the same for a variable there and for a pointer to it.
 		return part, fmt.Errorf("%w: at %#x, or that is what it holds", errLaneView, address)
 	case len(p.ops) == 1:
-		part.at = locexpr.MemoryLocation(v.stack, address)
+		part.place = locexpr.MemoryLocation(v.stack, address)
 		return part, nil
-	case len(p.ops) == 2 && p.ops[1].kind == "deref":
+	case len(p.ops) == 2 && p.ops[1].kind == "DW_OP_deref":
 		info, _ := v.frame.walker.machine.Description.Space(v.stack)
 		part.find = func() (locexpr.Location, error) {
-			at := v.memory(v.stack, address)
-			to, err := v.read(&at, uint64(info.Bits))
-			return v.memory(v.stack, to), err
+			place := v.memory(v.stack, address)
+			space, err := v.read(ctx, &place, uint64(info.Bits))
+			return v.memory(v.stack, space), err
 		}
 		return part, nil
 	}
@@ -407,7 +409,7 @@ func (v *laneView) baseRegister() (reg uint64, ok bool) {
 	if v.function.IsZero() {
 		return 0, false
 	}
-	l, ok, err := v.function.Location(dwarf.AttrFrameBase)
+	l, ok, err := v.function.Location(dw.AttrFrameBase)
 	if err != nil || !ok {
 		return 0, false
 	}
@@ -431,7 +433,7 @@ var errNoBase = errors.New("the frame's base is not set up here")
 // it from the stack pointer when it was called, which is the CFA, and may round it up:
 // a register that holds less is still, or again, its caller's. Where nothing says the CFA
 // it must be that of a kernel.
-func (v *laneView) base() (uint64, error) {
+func (v *laneView) base(ctx context.Context) (uint64, error) {
 	f := v.frame
 	reg, ok := v.baseRegister()
 	if !ok {
@@ -441,7 +443,7 @@ func (v *laneView) base() (uint64, error) {
 	if f.module.Code.DefaultRule(uint64(f.walker.machine.Description.SP)).Kind == cfi.ValOffsetPerLane {
 		ratio = 1 // stack pointers count the bytes of a lane
 	}
-	base, err := f.value(reg)
+	base, err := f.value(ctx, reg)
 	if err != nil {
 		return 0, err
 	}
@@ -461,18 +463,18 @@ func (v *laneView) base() (uint64, error) {
 
 // value is a variable of which only the value is left. Registers of 32 bits take part in
 // computations of 64: how they are extended, nothing says, so that it must not matter.
-func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
+func (v *laneView) value(ctx context.Context, unit dwarf.Unit, p *lanePiece) (locexpr.Location, error) {
 	bits := p.bits
 	if bits == 0 || bits > 64 {
 		bits = 64
 	}
 	var first locexpr.Location
 	for i, isSigned := range [...]bool{false, true} {
-		expr, isExtended, err := v.computation(unit, p, isSigned)
+		expr, isExtended, err := v.computation(ctx, unit, p, isSigned)
 		if err != nil {
 			return first, err
 		}
-		l, err := v.evaluate(unit, expr)
+		l, err := v.evaluate(ctx, unit, expr)
 		if err != nil {
 			return l, err
 		}
@@ -482,11 +484,11 @@ func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error
 			}
 			continue
 		}
-		a, err := v.read(&first, bits)
+		a, err := v.read(ctx, &first, bits)
 		if err != nil {
 			return l, err
 		}
-		b, err := v.read(&l, bits)
+		b, err := v.read(ctx, &l, bits)
 		if err != nil {
 			return l, err
 		}
@@ -497,25 +499,22 @@ func (v *laneView) value(unit dwarf.Unit, p *lanePiece) (locexpr.Location, error
 	return first, nil
 }
 
-// stackValue is DW_OP_stack_value.
-const stackValue = 0x9f
-
 // computation is the expression of a value, with the contents of registers in it.
-func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
+func (v *laneView) computation(ctx context.Context, unit dwarf.Unit, p *lanePiece, isSigned bool) (expr []byte, isExtended bool, err error) {
 	for i := range p.ops {
 		o := &p.ops[i]
 		var n uint64
 		switch o.kind {
-		case "fbreg":
-			n, err = v.base()
-		case "breg":
+		case "DW_OP_fbreg":
+			n, err = v.base(ctx)
+		case "DW_OP_breg":
 			if v.isFrameBase(o.register) {
-				n, err = v.base()
+				n, err = v.base(ctx)
 				break
 			}
 			isExtended = true
-			n, err = v.contents(unit, o.register, isSigned)
-		case "deref", "deref_size", "deref_type", "xderef", "xderef_size", "xderef_type":
+			n, err = v.contents(ctx, unit, o.register, isSigned)
+		case "DW_OP_deref", "DW_OP_deref_size", "DW_OP_deref_type", "DW_OP_xderef", "DW_OP_xderef_size", "DW_OP_xderef_type":
 			return nil, false, fmt.Errorf("%w: %s", errLaneView, p)
 		default:
 			expr = append(expr, o.bytes...)
@@ -526,11 +525,11 @@ func (v *laneView) computation(unit dwarf.Unit, p *lanePiece, isSigned bool) (ex
 		}
 		expr = v.appendConstant(expr, n+uint64(o.add()))
 	}
-	return append(expr, stackValue), isExtended, nil
+	return append(expr, dw.OpStackValue), isExtended, nil
 }
 
 // contents is what a register holds for the current lane, extended to 64 bits.
-func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
+func (v *laneView) contents(ctx context.Context, unit dwarf.Unit, reg uint64, isSigned bool) (uint64, error) {
 	bits := v.laneBits(reg)
 	if bits == 0 {
 		n, _ := v.frame.walker.machine.RegisterBits(reg)
@@ -539,15 +538,15 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 	if bits == 0 || bits > 64 {
 		return 0, fmt.Errorf("%w: the value of %s, of %d bits", errLaneView, v.frame.walker.registerName(reg), bits)
 	}
-	part, err := v.register(unit, reg)
+	part, err := v.register(ctx, unit, reg)
 	if err != nil {
 		return 0, err
 	}
-	l, err := part.of(v)
+	l, err := part.location(v)
 	if err != nil {
 		return 0, err
 	}
-	n, err := v.read(&l, bits)
+	n, err := v.read(ctx, &l, bits)
 	if isSigned {
 		n = value.SignExtended(n, bits)
 	}
@@ -556,8 +555,7 @@ func (v *laneView) contents(unit dwarf.Unit, reg uint64, isSigned bool) (uint64,
 
 // appendConstant appends a DW_OP_const8u.
 func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
-	const const8u = 0x0e
-	expr = append(expr, const8u)
+	expr = append(expr, dw.OpConst8u)
 	if v.frame.walker.machine.Order == locexpr.BigEndian {
 		return binary.BigEndian.AppendUint64(expr, n)
 	}
@@ -566,7 +564,7 @@ func (v *laneView) appendConstant(expr []byte, n uint64) []byte {
 
 // variablePlan is where a variable is that is described as the lanes of its function see
 // it; ok is false where it is not.
-func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
+func (u *unitContext) variablePlan(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (v laneView, plan lanePlan, ok bool, err error) {
 	if v, ok = u.laneView(); !ok {
 		return v, plan, false, nil
 	}
@@ -574,21 +572,21 @@ func (u *unitContext) variablePlan(variable dwarf.Entry, l *dwarf.Location) (v l
 	if err != nil || len(exprs) != 1 {
 		return v, plan, false, nil //nolint:nilerr // the evaluation says it
 	}
-	plan, ok, err = v.plan(variable, l.Unit, exprs[0])
+	plan, ok, err = v.plan(ctx, variable, l.Unit, exprs[0])
 	return v, plan, ok, err
 }
 
 // variableLocation evaluates the DW_AT_location of a variable, as the lanes of its
 // function see it where that is how it is written.
-func (u *unitContext) variableLocation(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
-	v, plan, ok, err := u.variablePlan(variable, l)
+func (u *unitContext) variableLocation(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+	v, plan, ok, err := u.variablePlan(ctx, variable, l)
 	switch {
 	case !ok:
-		return u.place(l)
+		return u.place(ctx, l)
 	case err != nil:
 		return locexpr.Location{}, err
 	}
-	return plan.of(&v)
+	return plan.place(&v)
 }
 
 // sizeOf is the size of a variable in bits; 0: it is not known. isPointer says that it

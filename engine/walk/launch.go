@@ -71,18 +71,18 @@ func (l *launchers) thread(p *Process, id string) (*target.Thread, error) {
 			}
 		}
 		for _, th := range p.list {
-			if of, isOne := l.byID[th.ID]; isOne {
-				l.byID[th.ID] = launcher{th, of.thread != nil}
+			if known, isOne := l.byID[th.ID]; isOne {
+				l.byID[th.ID] = launcher{th, known.thread != nil}
 			}
 		}
 	})
-	switch of := l.byID[id]; {
-	case of.isMany:
+	switch known := l.byID[id]; {
+	case known.isMany:
 		return nil, fmt.Errorf("several threads have the ID %s", id)
-	case of.thread == nil:
+	case known.thread == nil:
 		return nil, fmt.Errorf("thread %s is not in the target", id)
 	default:
-		return of.thread, nil
+		return known.thread, nil
 	}
 }
 
@@ -154,20 +154,20 @@ func (p *Process) joinLaunchers(ctx context.Context, s *Stack) {
 
 // launchFrames are the frames of a launch that was recorded.
 func (p *Process) launchFrames(l *target.Launch) []Frame {
-	of := &p.launchers
-	of.mu.Lock()
-	frames, isKnown := of.recorded[l]
-	of.mu.Unlock()
+	launchers := &p.launchers
+	launchers.mu.Lock()
+	frames, isKnown := launchers.recorded[l]
+	launchers.mu.Unlock()
 	if isKnown {
 		return frames
 	}
 	frames = p.recordedFrames(l.Frames)
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if of.recorded == nil || len(of.recorded) == maxRecorded {
-		of.recorded = map[*target.Launch][]Frame{}
+	launchers.mu.Lock()
+	defer launchers.mu.Unlock()
+	if launchers.recorded == nil || len(launchers.recorded) == maxRecorded {
+		launchers.recorded = map[*target.Launch][]Frame{}
 	}
-	of.recorded[l] = frames
+	launchers.recorded[l] = frames
 	return frames
 }
 
@@ -223,25 +223,25 @@ func (s *Stack) Lane(lane uint32) (one *Stack, ok bool) {
 		if g.State == LaneNotOnEntry {
 			continue
 		}
-		of := *f
+		own := *f
 		only := *g
 		only.Lanes = newLaneSet(lane + 1)
 		only.Lanes.add(lane)
-		of.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
+		own.Details = &FrameDetails{Registers: f.Registers(), Lanes: []LaneGroup{only}}
 		locals := f.Locals()
 		if g.State != LaneActive {
 			locals = g.Locals
 		}
-		of.Details.Locals, of.Details.Lanes[0].Locals = ofLane(locals, lane), nil
+		own.Details.Locals, own.Details.Lanes[0].Locals = ofLane(locals, lane), nil
 		switch {
 		case g.State == LaneActive:
 		case g.HasPC:
-			of.PC, of.ModuleOffset, of.Symbols, of.Exact = g.PC, g.ModuleOffset, g.Symbols, true
-			of.Imprecise = false // the lane waits there
+			own.PC, own.ModuleOffset, own.Symbols, own.Exact = g.PC, g.ModuleOffset, g.Symbols, true
+			own.Imprecise = false // the lane waits there
 		default:
-			of.Symbols = nil
+			own.Symbols = nil
 		}
-		one.Frames = append(one.Frames, of)
+		one.Frames = append(one.Frames, own)
 	}
 	return one, len(one.Frames) > 0
 }

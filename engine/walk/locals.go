@@ -12,6 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/engine/value"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -34,13 +35,13 @@ func (w *walker) readLocals(ctx context.Context) {
 			continue
 		}
 		var list [][]Variable
-		err := object.Guard(func() error { list = f.localsOf(*limits, f.activeLanes()); return nil })
+		err := object.Guard(func() error { list = f.localsOf(ctx, *limits, f.activeLanes()); return nil })
 		if err != nil {
 			f.module.StateProblem("variables of the frame at %#x: %v", f.offset, err)
 		}
-		f.readWaiting(*limits)
+		f.readWaiting(ctx, *limits)
 		w.stack.Frames[i].setLocals(list)
-		if err := object.Guard(func() error { f.readTailLocals(*limits); return nil }); err != nil {
+		if err := object.Guard(func() error { f.readTailLocals(ctx, *limits); return nil }); err != nil {
 			f.module.StateProblem("variables of functions that called that at %#x by tail calls: %v", f.offset, err)
 		}
 	}
@@ -59,27 +60,27 @@ func (f *Frame) setLocals(list [][]Variable) {
 
 // readTailLocals reads the variables of the functions that called that of a frame by tail
 // calls: what they were given is all that is left of most.
-func (f *frame) readTailLocals(limits value.Limits) {
+func (f *frame) readTailLocals(ctx context.Context, limits value.Limits) {
 	if f.called == nil {
 		return
 	}
 	out := f.walker.stack.Frames[f.index].TailCallers()
 	for i, tail := range f.called.tails {
-		out[i].setLocals(tail.localsOf(limits, nil))
+		out[i].setLocals(tail.localsOf(ctx, limits, nil))
 	}
 }
 
 // localsOf are the variables of a frame by the function that has them; nil where none is
 // described. lanes are those that they are read for; nil: none.
-func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
+func (f *frame) localsOf(ctx context.Context, limits value.Limits, lanes LaneSet) [][]Variable {
 	scope := f.module.Code.VariablesIn(f.lookup, f.function())
 	if scope == nil {
-		return f.pluginLocals()
+		return f.pluginLocals(ctx)
 	}
 	if scope.Problem != "" {
 		f.module.StateProblem("variables of the frame at %#x: %s", f.offset, scope.Problem)
 	}
-	f.checkPlaces(scope.Function)
+	f.checkPlaces(ctx, scope.Function)
 	if len(scope.List) == 0 {
 		return nil
 	}
@@ -95,11 +96,11 @@ func (f *frame) localsOf(limits value.Limits, lanes LaneSet) [][]Variable {
 			if list[level] == nil {
 				list[level] = make([]Variable, 0, scope.AlikeFrom(i, levels == 1))
 			}
-			list[level] = append(list[level], Variable{Variable: r.read(&scope.List[i])})
+			list[level] = append(list[level], Variable{Variable: r.read(ctx, &scope.List[i])})
 		}
 		return list
 	}
-	f.laneLocals(list, scope, limits, lanes)
+	f.laneLocals(ctx, list, scope, limits, lanes)
 	return list
 }
 
@@ -120,16 +121,16 @@ func ofLane(levels [][]Variable, lane uint32) [][]Variable {
 	if levels == nil {
 		return nil
 	}
-	of := make([][]Variable, len(levels))
+	own := make([][]Variable, len(levels))
 	for i, list := range levels {
 		for _, v := range list {
 			if v.Lanes == nil || v.Lanes.Has(lane) {
 				v.Lanes = nil
-				of[i] = append(of[i], v)
+				own[i] = append(own[i], v)
 			}
 		}
 	}
-	return of
+	return own
 }
 
 // A localsReader reads the variables of a frame, of a wave as one lane has them.
@@ -144,23 +145,23 @@ func (f *frame) newReader(scope *code.Variables, limits value.Limits, lane *uint
 }
 
 // read reads a variable.
-func (r *localsReader) read(s *code.ScopedVariable) value.Variable {
-	l, err := r.locate(s)
-	return r.readAt(s, l, err)
+func (r *localsReader) read(ctx context.Context, s *code.ScopedVariable) value.Variable {
+	l, err := r.locate(ctx, s)
+	return r.readAt(ctx, s, l, err)
 }
 
 // locate finds a variable.
-func (r *localsReader) locate(s *code.ScopedVariable) (locexpr.Location, error) {
+func (r *localsReader) locate(ctx context.Context, s *code.ScopedVariable) (locexpr.Location, error) {
 	if s.Problem != nil {
 		return locexpr.Location{}, s.Problem
 	}
 	r.u.isSameThere = r.u.isAlikeAt(s.Location)
-	return r.u.locateAt(s.Entry, s.Location)
+	return r.u.locateAt(ctx, s.Entry, s.Location)
 }
 
 // readAt reads a variable where it is; err says why that is not known.
-func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
-	v := r.reader.Variable(s.Unit(), s.Name, s.Type, l, unknown(err))
+func (r *localsReader) readAt(ctx context.Context, s *code.ScopedVariable, l locexpr.Location, err error) value.Variable {
+	v := r.reader.Variable(ctx, s.Unit(), s.Name, s.Type, l, unknown(err))
 	v.Kind, v.Line, v.IsArtificial, v.IsShadowed = kindOf(s), s.Line, s.IsArtificial, s.IsShadowed
 	if len(r.u.frame.walker.machine.Description.AddressSpaces) > 1 {
 		v.MemorySpace = s.MemorySpace()
@@ -168,20 +169,20 @@ func (r *localsReader) readAt(s *code.ScopedVariable, l locexpr.Location, err er
 	return v
 }
 
-// checkPlaces says where DW_AT_return_addr or DW_AT_static_link of a function gives anything
+// checkPlaces reports a DW_AT_return_addr or DW_AT_static_link of a function that gives anything
 // but one memory location description, which is ill-formed (A.3.3.5).
-func (f *frame) checkPlaces(function dwarf.Entry) {
+func (f *frame) checkPlaces(ctx context.Context, function dwarf.Entry) {
 	if function.IsZero() {
 		return // its unit cannot be read, which is said
 	}
-	for _, attr := range []dwarf.Attr{dwarf.AttrReturnAddr, dwarf.AttrStaticLink} {
+	for _, attr := range []dw.Attr{dw.AttrReturnAddr, dw.AttrStaticLink} {
 		l, ok, err := function.Location(attr)
 		if !ok && err == nil {
 			continue
 		}
 		var place locexpr.Location
 		if err == nil {
-			place, err = f.unitContext(function, nil).place(&l)
+			place, err = f.unitContext(function, nil).place(ctx, &l)
 		}
 		if err == nil && (place.NumPlaces() != 1 || place.Place(0).Storage != locexpr.Memory) && !isNowhereInList(&l, place) {
 			err = locexpr.IllFormedError(fmt.Errorf("%s, expected one memory location description", place))
@@ -197,12 +198,12 @@ func isNowhereInList(l *dwarf.Location, place locexpr.Location) bool {
 	return l.Lists != nil && place.IsUndefined()
 }
 
-// kindOf says what kind of variable an entry describes.
+// kindOf returns the kind of variable that an entry describes.
 func kindOf(s *code.ScopedVariable) value.VariableKind {
 	switch {
 	case s.IsParameter:
 		return value.Parameter
-	case s.Tag() == dwarf.TagConstant:
+	case s.Tag() == dw.TagConstant:
 		return value.Constant
 	case s.IsStatic:
 		return value.Static
@@ -220,7 +221,7 @@ func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane
 	}
 	found := false
 	guarded := object.Guard(func() error {
-		v, found, err = selectIn(frames, index, lane, path, limits)
+		v, found, err = selectIn(ctx, frames, index, lane, path, limits)
 		return nil
 	})
 	if guarded != nil || err != nil || found {
@@ -230,18 +231,18 @@ func (p *Process) Select(ctx context.Context, th *target.Thread, index int, lane
 }
 
 // selectIn reads a part of a variable in a frame, where the lane is in it.
-func selectIn(frames []Activation, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+func selectIn(ctx context.Context, frames []Activation, index int, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
 	f := frames[index].frame
 	if lane != nil {
-		if f, err = laneFrame(frames, index, *lane); err != nil {
+		if f, err = laneFrame(ctx, frames, index, *lane); err != nil {
 			return v, false, err
 		}
 	}
-	return f.selected(lane, path, limits)
+	return f.selected(ctx, lane, path, limits)
 }
 
 // selected reads a part of a variable of the frame.
-func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
+func (f *frame) selected(ctx context.Context, lane *uint32, path value.Path, limits value.Limits) (v value.Variable, found bool, err error) {
 	if f.module == nil {
 		return v, false, nil
 	}
@@ -251,7 +252,7 @@ func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v 
 	}
 	for i := range scope.List {
 		if s := &scope.List[i]; s.Name == path.Name && !s.IsShadowed {
-			v, err = f.newReader(scope, limits, lane).selected(s, path)
+			v, err = f.newReader(scope, limits, lane).selected(ctx, s, path)
 			return v, true, err
 		}
 	}
@@ -259,13 +260,13 @@ func (f *frame) selected(lane *uint32, path value.Path, limits value.Limits) (v 
 }
 
 // selected reads a part of a variable.
-func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v value.Variable, err error) {
+func (r *localsReader) selected(ctx context.Context, s *code.ScopedVariable, path value.Path) (v value.Variable, err error) {
 	v = value.Variable{Kind: kindOf(s), Line: s.Line, Language: s.Unit().Language(), IsArtificial: s.IsArtificial}
-	l, err := r.locate(s)
+	l, err := r.locate(ctx, s)
 	if err != nil {
 		return v, err
 	}
-	v.Value, v.Place, err = r.reader.Select(s.Unit(), path, s.Type, l)
+	v.Value, v.Place, err = r.reader.Select(ctx, s.Unit(), path, s.Type, l)
 	return v, err
 }
 
@@ -273,7 +274,7 @@ func (r *localsReader) selected(s *code.ScopedVariable, path value.Path) (v valu
 func (p *Process) selectGlobal(ctx context.Context, th *target.Thread, path value.Path, limits value.Limits) (v value.Variable, err error) {
 	err = p.eachGlobal(ctx, th, path.Name, func(w *walker, m *code.Module, e dwarf.Entry) (isEnough bool, err error) {
 		r := w.globalReader(m, e, limits)
-		v, err = r.selected(code.NewScopedVariable(e), path)
+		v, err = r.selected(ctx, code.NewScopedVariable(e), path)
 		v.Kind = value.Global
 		return true, err
 	})
@@ -314,20 +315,20 @@ func (l localsFrame) AddressBits(space locexpr.AddressSpace) uint32 {
 // about calls f with an object as the current one.
 func (l localsFrame) about(object locexpr.Location, f func() error) error {
 	before := l.u.around.Object
-	l.u.around.Object = func(locexpr.Context) (locexpr.Location, error) { return object, nil }
+	l.u.around.Object = func(context.Context, locexpr.Context) (locexpr.Location, error) { return object, nil }
 	defer func() { l.u.around.Object = before }()
 	return f()
 }
 
 // Evaluate evaluates an expression or a location list about an object.
-func (l localsFrame) Evaluate(at *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (place locexpr.Location, err error) {
+func (l localsFrame) Evaluate(ctx context.Context, where *dwarf.Location, object locexpr.Location, initial ...locexpr.Entry) (place locexpr.Location, err error) {
 	err = l.about(object, func() error {
-		if at.Lists != nil {
-			place, err = l.u.place(at)
+		if where.Lists != nil {
+			place, err = l.u.place(ctx, where)
 			return err
 		}
-		return l.u.in(at.Unit, func(ev *locexpr.Evaluator) error {
-			place, err = ev.Location(at.Expr, l.u.context(at.Unit), initial...)
+		return l.u.withUnit(where.Unit, func(ev *locexpr.Evaluator) error {
+			place, err = ev.Location(ctx, where.Expr, l.u.context(where.Unit), initial...)
 			return err
 		})
 	})
@@ -336,16 +337,16 @@ func (l localsFrame) Evaluate(at *dwarf.Location, object locexpr.Location, initi
 
 // Number is what an expression gives as an integer: its value, or what stands at the
 // location that it gives.
-func (l localsFrame) Number(at *dwarf.Location, object locexpr.Location) (n int64, err error) {
+func (l localsFrame) Number(ctx context.Context, where *dwarf.Location, object locexpr.Location) (n int64, err error) {
 	err = l.about(object, func() error {
-		exprs, err := at.At(l.u.frame.lookup)
+		exprs, err := where.At(l.u.frame.lookup)
 		if err != nil {
 			return err
 		}
 		if len(exprs) != 1 {
 			return fmt.Errorf("%d expressions here: %w", len(exprs), locexpr.ErrUndefined)
 		}
-		v, err := l.u.value(at.Unit, exprs[0])
+		v, err := l.u.value(ctx, where.Unit, exprs[0])
 		n = int64(v.Uint64())
 		return err
 	})
@@ -353,8 +354,8 @@ func (l localsFrame) Number(at *dwarf.Location, object locexpr.Location) (n int6
 }
 
 // VariableNumber is the integer that a variable holds.
-func (l localsFrame) VariableNumber(variable dwarf.Entry) (int64, error) {
-	v, err := l.u.context(variable.Unit()).VariableValue(variable.Offset())
+func (l localsFrame) VariableNumber(ctx context.Context, variable dwarf.Entry) (int64, error) {
+	v, err := l.u.context(variable.Unit()).VariableValue(ctx, variable.Offset())
 	if err != nil {
 		return 0, unknown(err)
 	}
@@ -368,15 +369,15 @@ func (l localsFrame) VariableNumber(variable dwarf.Entry) (int64, error) {
 func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 	p := l.u.frame.walker.process
 	if s := p.Segment(address); s != nil {
-		at := s.ObjectAddress(address)
-		if frames := s.Module.Names(at, true); len(frames) > 0 {
-			if f := &frames[len(frames)-1]; f.HasStart && f.Start <= at {
-				return f.Function, at - f.Start
+		offset := s.ObjectAddress(address)
+		if frames := s.Module.Names(offset, true); len(frames) > 0 {
+			if f := &frames[len(frames)-1]; f.HasStart && f.Start <= offset {
+				return f.Function, offset - f.Start
 			}
 		}
 	}
-	if m, at := p.moduleAt(address); m != nil {
-		return m.Code.DataSymbol(at)
+	if m, offset := p.moduleAt(address); m != nil {
+		return m.Code.DataSymbol(offset)
 	}
 	return "", 0
 }
@@ -384,8 +385,8 @@ func (l localsFrame) Symbol(address uint64) (name string, offset uint64) {
 // Module is the debug information of the module that has an address, and the address in
 // it; nil where there is none.
 func (l localsFrame) Module(address uint64) (*dwarf.Reader, uint64) {
-	if m, at := l.u.frame.walker.process.moduleAt(address); m != nil {
-		return m.Code.DWARF(), at
+	if m, offset := l.u.frame.walker.process.moduleAt(address); m != nil {
+		return m.Code.DWARF(), offset
 	}
 	return nil, 0
 }
@@ -414,7 +415,7 @@ type GlobalVariable struct {
 func (p *Process) Globals(ctx context.Context, th *target.Thread, name string, limits value.Limits) (list []GlobalVariable, err error) {
 	err = p.eachGlobal(ctx, th, name, func(w *walker, m *code.Module, e dwarf.Entry) (bool, error) {
 		r := w.globalReader(m, e, limits)
-		v := r.read(code.NewScopedVariable(e))
+		v := r.read(ctx, code.NewScopedVariable(e))
 		v.Name, v.Kind = e.QualifiedName(), value.Global
 		list = append(list, GlobalVariable{v, m.Module})
 		return false, nil

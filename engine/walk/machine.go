@@ -41,12 +41,13 @@ type machine struct {
 	hasLink bool
 	// namedPC is the PC where the return address is another register: the caller's is
 	// not what its rows say of that column. Else no register.
-	namedPC uint64
+	namedPC   uint64
+	addresses uint64 // the last address of the default space
 }
 
-func newMachine(of *code.Machine) *machine {
-	m := &machine{Machine: of}
-	d := of.Description
+func newMachine(architecture *code.Machine) *machine {
+	m := &machine{Machine: architecture}
+	d := architecture.Description
 	for i := range d.Registers {
 		r := &d.Registers[i]
 		isMask := r.Class == sdk.Mask && r.Lanes > 0 && r.Bits <= 64
@@ -58,6 +59,7 @@ func newMachine(of *code.Machine) *machine {
 		}
 	}
 	slices.SortFunc(m.general, func(a, b listedRegister) int { return cmp.Compare(a.number, b.number) })
+	m.addresses = ^uint64(0) >> (64 - min(max(d.AddressBits, 1), 64))
 	m.namedPC = uint64(sdk.NoRegister)
 	if row := d.Entry; row != nil {
 		m.entrySource = &code.Row{Rules: row, By: code.ByScan, Defaults: code.AllColumns(cfi.SameValue)}
@@ -69,7 +71,7 @@ func newMachine(of *code.Machine) *machine {
 	}
 	m.returnRow = m.newReturnRow()
 	if row := d.FramePointer; row != nil {
-		m.recordSource = &code.Row{Rules: row, By: code.ByFramePointer, Defaults: of.Defaults}
+		m.recordSource = &code.Row{Rules: row, By: code.ByFramePointer, Defaults: architecture.Defaults}
 	}
 	if m.record, m.hasRecords = newRecordShape(d); m.hasRecords {
 		saved := cfi.Rule{Kind: cfi.Offset, Offset: m.record.saved}
@@ -98,7 +100,7 @@ func (m *machine) newReturnRow(more ...cfi.RegisterRule) *cfi.Row {
 	return &cfi.Row{Rules: rules, ReturnAddress: uint64(d.ReturnAddress)}
 }
 
-// executionMask is the register that says which lanes execute, of threads with a
+// executionMask is the register with a bit for each lane that executes, of threads with a
 // number of lanes of at most 64.
 func (m *machine) executionMask(lanes uint32) (reg uint64, ok bool) {
 	for i := range m.Description.Registers {

@@ -31,8 +31,8 @@ func (p *Process) ModuleCode(
 	}
 	processor := m.Processor
 	if m.Object != nil && processor == "" {
-		of, _ := arch.Description.ObjectProcessor(m.Object.Flags())
-		processor = of.Name
+		described, _ := arch.Description.ObjectProcessor(m.Object.Flags())
+		processor = described.Name
 	}
 	d := &disassembly{
 		Process: p, arch: arch, processor: processor, lanes: lanes, address: start,

@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/value"
@@ -17,7 +18,7 @@ import (
 const maxPluginBytes = 32
 
 // pluginLocals are the variables that the plugin describes; nil where it does not.
-func (f *frame) pluginLocals() [][]Variable {
+func (f *frame) pluginLocals(ctx context.Context) [][]Variable {
 	known := f.module.Code.PluginVariables(f.lookup)
 	if len(known) == 0 || f.place != nil {
 		return nil
@@ -27,10 +28,10 @@ func (f *frame) pluginLocals() [][]Variable {
 	for i := range known {
 		v := &list[i]
 		v.Name, v.Kind = known[i].Name, value.Local
-		l, err := f.walker.pluginEval.Location(known[i].Expr, c)
+		l, err := f.walker.evals.plugin.Location(ctx, known[i].Expr, c)
 		if err == nil {
 			v.Place = l
-			err = words(&v.Value, &l, c)
+			err = words(ctx, &v.Value, &l, c)
 		}
 		v.Fail(unknown(err))
 	}
@@ -39,12 +40,12 @@ func (f *frame) pluginLocals() [][]Variable {
 
 // words sets a value to the bytes that are at a location, as far as there are some, in
 // words of 32 bits.
-func words(v *value.Value, l *locexpr.Location, c locexpr.Context) error {
-	word := func(at int64) (string, error) {
+func words(ctx context.Context, v *value.Value, l *locexpr.Location, c locexpr.Context) error {
+	word := func(offset int64) (string, error) {
 		var b [4]byte
-		part, err := l.Offset(8 * at)
+		part, err := l.Offset(8 * offset)
 		if err == nil {
-			err = part.Read(c, b[:], 32)
+			err = part.Read(ctx, c, b[:], 32)
 		}
 		return fmt.Sprintf("%08x", integer(b[:], c.ByteOrder())), err
 	}
@@ -52,8 +53,8 @@ func words(v *value.Value, l *locexpr.Location, c locexpr.Context) error {
 	if err != nil {
 		return err
 	}
-	for at := int64(4); at < maxPluginBytes; at += 4 {
-		if more, failed := word(at); failed == nil { // else the place has ended
+	for offset := int64(4); offset < maxPluginBytes; offset += 4 {
+		if more, failed := word(offset); failed == nil { // else the place has ended
 			text += " " + more
 		}
 	}

@@ -24,16 +24,16 @@ func (a Activation) MemberAt(variable string, offset int64) (path string) {
 		if scope == nil {
 			return nil
 		}
-		var of *dwarf.Type
+		var typ *dwarf.Type
 		for i := range scope.List {
 			if v := &scope.List[i]; v.Name == variable && !v.IsShadowed {
-				if of != nil {
+				if typ != nil {
 					return nil
 				}
-				of = v.Type
+				typ = v.Type
 			}
 		}
-		path = memberAt(pointee(of), uint64(offset), maxMemberDepth)
+		path = memberAt(pointee(typ), uint64(offset), maxMemberDepth)
 		if path != "" && path[0] == '.' {
 			path = path[1:]
 		}
@@ -49,11 +49,11 @@ func pointee(t *dwarf.Type) *dwarf.Type {
 	}
 	switch t.Kind {
 	case dwarf.KindPointer, dwarf.KindReference, dwarf.KindRvalueReference:
-		of, err := t.Element()
+		element, err := t.Element()
 		if err != nil {
 			return nil
 		}
-		return plain(of)
+		return plain(element)
 	}
 	return nil
 }
@@ -81,11 +81,11 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 		if dimensions, err := t.Dimensions(); err != nil || len(dimensions) != 1 {
 			return ""
 		}
-		of, err := t.Element()
-		if of = plain(of); err != nil || of == nil || !of.IsSized || of.Size == 0 {
+		element, err := t.Element()
+		if element = plain(element); err != nil || element == nil || !element.IsSized || element.Size == 0 {
 			return ""
 		}
-		return "[" + strconv.FormatUint(offset/of.Size, 10) + "]" + memberAt(of, offset%of.Size, depth-1)
+		return "[" + strconv.FormatUint(offset/element.Size, 10) + "]" + memberAt(element, offset%element.Size, depth-1)
 	case dwarf.KindStructure, dwarf.KindUnion:
 	default:
 		return ""
@@ -96,14 +96,14 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 	}
 	for i := range parts.Members {
 		m := &parts.Members[i]
-		of := plain(m.Type)
+		element := plain(m.Type)
 		begin := uint64(m.Bits) / 8 //nolint:gosec // checked below
-		if m.At != nil || m.Bits < 0 || of == nil || offset < begin || offset-begin >= max(sizeOf(of), 1) {
+		if m.At != nil || m.Bits < 0 || element == nil || offset < begin || offset-begin >= max(sizeOf(element), 1) {
 			continue
 		}
 		switch {
 		case m.Role == dwarf.BaseClass:
-			if path := memberAt(of, offset-begin, depth-1); path != "" {
+			if path := memberAt(element, offset-begin, depth-1); path != "" {
 				return path
 			}
 		case m.Role == dwarf.DataMember:
@@ -111,7 +111,7 @@ func memberAt(t *dwarf.Type, offset uint64, depth int) string {
 			if m.Name != "" {
 				name = "." + m.Name
 			}
-			return name + memberAt(of, offset-begin, depth-1)
+			return name + memberAt(element, offset-begin, depth-1)
 		}
 	}
 	return ""
@@ -123,9 +123,9 @@ func sizeOf(t *dwarf.Type) uint64 {
 	if t.IsSized || t.Kind != dwarf.KindArray {
 		return t.Size
 	}
-	of, err := t.Element()
+	element, err := t.Element()
 	dimensions, problem := t.Dimensions()
-	if of = plain(of); err != nil || problem != nil || of == nil || len(dimensions) != 1 {
+	if element = plain(element); err != nil || problem != nil || element == nil || len(dimensions) != 1 {
 		return 0
 	}
 	d := &dimensions[0]
@@ -133,8 +133,8 @@ func sizeOf(t *dwarf.Type) uint64 {
 	if !d.Count.IsKnown && d.Upper.IsKnown {
 		count = d.Upper.Value - d.Lower.Value + 1
 	}
-	if count <= 0 || count > 1<<31 || of.Size > 1<<31 {
+	if count <= 0 || count > 1<<31 || element.Size > 1<<31 {
 		return 0
 	}
-	return of.Size * uint64(count)
+	return element.Size * uint64(count)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Options says how stacks are walked.
+// Options are how stacks are walked.
 type Options struct {
 	// MaxFrames bounds the physical frames of a stack.
 	MaxFrames int
@@ -72,14 +72,14 @@ func (s *Shared) Library() *code.Library { return s.library }
 
 // machine is the architecture of a name.
 func (s *Shared) machine(name string) (*machine, error) {
-	of, err := s.library.Machine(name)
+	architecture, err := s.library.Machine(name)
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := s.machines.Load(of); ok {
+	if m, ok := s.machines.Load(architecture); ok {
 		return m.(*machine), nil
 	}
-	m, _ := s.machines.LoadOrStore(of, newMachine(of))
+	m, _ := s.machines.LoadOrStore(architecture, newMachine(architecture))
 	return m.(*machine), nil
 }
 
@@ -113,7 +113,7 @@ type Process struct {
 }
 
 // NewProcess makes a process of a target, whose files the finder finds. Close
-// gives back its code objects; the target stays its owner's.
+// closes its code objects; the target stays its owner's.
 func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process {
 	p := &Process{shared: s, state: state, list: state.Threads(), finder: finder, bounds: newBounds(state)}
 	if s.options.Locals != nil {
@@ -123,7 +123,7 @@ func (s *Shared) NewProcess(state target.Target, finder object.Finder) *Process 
 	return p
 }
 
-// Close gives back the code objects. No walk may be under way.
+// Close closes the code objects. No walk may be under way.
 func (p *Process) Close() {
 	p.loading.Lock()
 	defer p.loading.Unlock()
@@ -132,7 +132,7 @@ func (p *Process) Close() {
 	}
 }
 
-// SetModules says which modules are loaded from now on; those that were loaded
+// SetModules sets the modules that are loaded from now on; those that were loaded
 // before are the same pointers. A walk that is under way goes on with the modules of
 // before, and stacks that were walked keep theirs: what is not loaded any more is
 // closed with the process.
@@ -153,8 +153,8 @@ func (p *Process) SetModules(modules []*target.Module) {
 	p.listed = modules
 }
 
-// NameUnplaced says what names code that is in no module, from now on.
-func (p *Process) NameUnplaced(by func(address uint64) []symbol.Frame) { p.unplaced = by }
+// NameUnplaced sets the function that names code in no module, from now on.
+func (p *Process) NameUnplaced(name func(address uint64) []symbol.Frame) { p.unplaced = name }
 
 // load loads a module. The caller holds loading.
 func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
@@ -230,7 +230,7 @@ func (p *Process) processorOf(m *target.Module) string {
 	return p.processors[m.Arch]
 }
 
-// Info is what is known of the target as a whole.
+// Info is about the target as a whole.
 func (p *Process) Info() target.Info { return p.state.Info() }
 
 // Modules are the code objects loaded, as the target or SetModules lists them.
@@ -261,7 +261,7 @@ func (p *Process) SpaceName(th *target.Thread, space locexpr.AddressSpace) strin
 	return fmt.Sprintf("address space %d", space)
 }
 
-// ModuleInfo says what is known of a module of the process by now.
+// ModuleInfo is about a module of the process, as far as it is known by now.
 func (p *Process) ModuleInfo(m *target.Module) code.Info {
 	if loaded := p.moduleOf(m); loaded != nil {
 		return loaded.Info()
@@ -269,7 +269,7 @@ func (p *Process) ModuleInfo(m *target.Module) code.Info {
 	return code.Info{}
 }
 
-// DebugInfo says where the debug information of a module of the process is, or why there
+// DebugInfo returns where the debug information of a module of the process is, or why there
 // is none; see code.Module.DebugInfo.
 func (p *Process) DebugInfo(m *target.Module) code.DebugInfo {
 	if loaded := p.moduleOf(m); loaded != nil {
@@ -321,7 +321,7 @@ func (p *Process) Problems() []string {
 	return countEqual(problems)
 }
 
-// countEqual keeps the first of equal sentences and says how many there are.
+// countEqual keeps the first of equal sentences, with their number.
 func countEqual(sentences []string) []string {
 	var out []string
 	count := map[string]int{}
@@ -346,7 +346,7 @@ func (p *Process) Stacks(ctx context.Context) iter.Seq[*Stack] { return p.Stacks
 // share (names of functions, stacks of launchers). It ends early when ctx does.
 func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.Seq[*Stack] {
 	return func(yield func(*Stack) bool) {
-		k := p.newPassage(threads)
+		k := p.newPass(threads)
 		paged, _ := p.state.(target.Paged)
 		n := 0
 		pass := func(th *target.Thread, stack *Stack) bool {
@@ -360,7 +360,7 @@ func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.S
 			return true
 		}
 		if p.shared.options.Locals != nil {
-			p.walkAhead(ctx, threads, k, pass)
+			p.walkParallel(ctx, threads, k, pass)
 			return
 		}
 		for _, th := range threads {
@@ -372,7 +372,7 @@ func (p *Process) StacksOf(ctx context.Context, threads []*target.Thread) iter.S
 	}
 }
 
-// releaseEvery is after how many stacks the pages that they are on are given back. Each
+// releaseEvery is after how many stacks the pages that they are on are released. Each
 // has 64 KiB or more, since the kernel maps what lies around a page too.
 const releaseEvery = 256
 
@@ -396,17 +396,17 @@ func (p *Process) walkThread(ctx context.Context, th *target.Thread) *Stack {
 	w := p.shared.walkers.Get().(*walker)
 	stack := &Stack{Thread: th, Frames: w.results[:0], Lanes: state.lanes()}
 	w.startThread(p, state, stack)
-	most := w.limit
+	most := w.segment.limit
 	limit := p.bounds.framesOf(most)
-	if w.limit = limit; w.canGoFar() {
-		w.limit = min(limit, segmentFrames)
+	if w.segment.limit = limit; w.canWalkDeep() {
+		w.segment.limit = min(limit, segmentFrames)
 	}
 	w.guarded(ctx)
 	w.describe(ctx)
 	w.results = stack.Frames
 	stack.Frames = slices.Clone(stack.Frames)
-	if w.next != nil && w.canGoFar() && (limit == most || w.limit < limit) {
-		w.goFar(ctx, limit)
+	if w.segment.next != nil && w.canWalkDeep() && (limit == most || w.segment.limit < limit) {
+		w.walkDeep(ctx, limit)
 	}
 	p.bounds.walked(stack, limit, most)
 	if s := th.Stop; s != nil && s.HasPCExact && !s.PCExact && len(stack.Frames) > 0 {
@@ -431,7 +431,7 @@ func (w *walker) guardedFrom(ctx context.Context, f *frame) {
 		return nil
 	})
 	if err != nil {
-		w.stack.Stopped, w.next = Stopped{StopNoMemory, err.Error()}, nil
+		w.stack.Stopped, w.segment.next = Stopped{StopNoMemory, err.Error()}, nil
 	}
 }
 
@@ -439,7 +439,7 @@ func (w *walker) guardedFrom(ctx context.Context, f *frame) {
 func (w *walker) describe(ctx context.Context) {
 	w.describeCalls(ctx, w.process.shared.options.TailCalls)
 	w.readLocals(ctx)
-	if !w.isCounting || !w.process.shared.options.Registers {
+	if !w.segment.isCounting || !w.process.shared.options.Registers {
 		return
 	}
 	for i := range w.stack.Frames {
@@ -447,7 +447,7 @@ func (w *walker) describe(ctx context.Context) {
 		if f.Details == nil {
 			f.Details = &FrameDetails{}
 		}
-		f.Details.Registers = w.frames[i].registers()
+		f.Details.Registers = w.frames[i].registers(ctx)
 	}
 }
 

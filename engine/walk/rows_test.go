@@ -3,6 +3,7 @@
 package walk
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,11 +37,11 @@ func (h *hashed) set(registers sdk.Registers) { h.thread.Registers = registers }
 
 func (h *hashed) ReadMemory(_ locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	for i := range buf {
-		at := address + uint64(i)
-		if hashOf(at>>12)%64 == 0 {
-			return i, fmt.Errorf("%#x: %w", at, target.ErrNoMemory)
+		place := address + uint64(i)
+		if hashOf(place>>12)%64 == 0 {
+			return i, fmt.Errorf("%#x: %w", place, target.ErrNoMemory)
 		}
-		buf[i] = byte(hashOf(at) >> 40)
+		buf[i] = byte(hashOf(place) >> 40)
 	}
 	return len(buf), nil
 }
@@ -60,28 +61,28 @@ type reference struct {
 
 var noLane = locexpr.Scope{Lane: -1}
 
-func (r *reference) Register(reg uint64) (locexpr.Location, error) {
+func (r *reference) Register(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	if r.callee == nil {
 		return locexpr.RegisterLocation(reg, noLane), nil
 	}
-	return r.callee.saved(reg)
+	return r.callee.saved(ctx, reg)
 }
 
-func (r *reference) saved(reg uint64) (locexpr.Location, error) {
+func (r *reference) saved(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	rule, ok := r.row.Rule(reg)
 	if !ok || rule.Kind == cfi.Unspecified {
 		rule = r.defaults.Column(reg)
 	}
-	return rule.Location(r.ev, r, reg, r.cfa)
+	return rule.Location(ctx, r.ev, r, reg, r.cfa)
 }
 
-func (r *reference) RegisterValue(reg uint64) (uint64, error) {
-	l, err := r.Register(reg)
+func (r *reference) RegisterValue(ctx context.Context, reg uint64) (uint64, error) {
+	l, err := r.Register(ctx, reg)
 	if err != nil {
 		return 0, err
 	}
 	var b [8]byte
-	err = l.Read(r, b[:], 64)
+	err = l.Read(ctx, r, b[:], 64)
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
@@ -94,12 +95,12 @@ func (r *reference) RegisterBits(reg uint64) (uint32, bool) {
 	return info.Bits, ok
 }
 
-func (r *reference) ReadMemory(space locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (r *reference) ReadMemory(_ context.Context, space locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	_, err := r.state.ReadMemory(space, address, dst)
 	return err
 }
 
-func (r *reference) ReadRegister(reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
+func (r *reference) ReadRegister(_ context.Context, reg uint64, _ locexpr.Scope, dst []byte, bitOffset, bits uint64) error {
 	b, ok := r.state.thread.Registers.Get(uint32(reg))
 	if !ok || bitOffset%8 != 0 || (bitOffset+bits)/8 > uint64(len(b)) {
 		return target.ErrNoMemory
@@ -165,7 +166,7 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			tt := newX86Process(t, state)
 			random := rand.New(rand.NewPCG(1, 2))
 			state.set(randomRegisters(random))
-			tt.Bind(t.Context())
+			tt.Bind()
 			w := newWalker(tt, tt.stateOf(t.Context(), state.thread))
 			ev := &locexpr.Evaluator{Dialect: locexpr.DWARF5, AddressBits: 64, CFI: true}
 			sources := make([]*code.Row, len(rows))
@@ -187,15 +188,15 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 			}
 			c := comparer{t: t, values: map[string]int{}}
 			// from walks a state with a row in force, and depth-1 others above it.
-			from := func(at, depth int, next func() int) {
+			from := func(first, depth int, next func() int) {
 				state.set(randomRegisters(random))
 				w.startThread(tt, tt.stateOf(t.Context(), state.thread), &Stack{})
 				f := w.frame(0)
 				ref := &reference{state: state, desc: desc, ev: ev, defaults: w.machine.Defaults}
-				for row := at; f != nil && depth > 0; depth-- {
-					f, ref = c.step(w, f, ref, sources[row])
+				for row := first; f != nil && depth > 0; depth-- {
+					f, ref = c.step(t.Context(), w, f, ref, sources[row])
 					if t.Failed() {
-						t.Fatalf("row %d: %+v, above %+v", row, rows[row], rows[at])
+						t.Fatalf("row %d: %+v, above %+v", row, rows[row], rows[first])
 					}
 					row = next()
 				}
@@ -214,13 +215,13 @@ func TestWalkSaysWhatTheRulesSay(t *testing.T) {
 				if leftOut(i) {
 					continue
 				}
-				at := func() int {
+				pick := func() int {
 					if random.IntN(16) == 0 {
 						return random.IntN(len(rows))
 					}
 					return leaves[random.IntN(len(leaves))]
 				}
-				from(at(), 70, at)
+				from(pick(), 70, pick)
 			}
 			var kinds []string
 			for kind := range c.values {
@@ -267,11 +268,11 @@ var comparedRegisters = []uint64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1
 
 // step recovers the callers of f and of ref. It answers nil where there is none
 // to go on with.
-func (c *comparer) step(w *walker, f *frame, ref *reference, source *code.Row) (*frame, *reference) {
+func (c *comparer) step(ctx context.Context, w *walker, f *frame, ref *reference, source *code.Row) (*frame, *reference) {
 	ref.row, ref.cfa = source.Rules, locexpr.Location{}
-	cfa, cfaErr := source.Rules.CFA.Location(ref.ev, ref)
+	cfa, cfaErr := source.Rules.CFA.Location(ctx, ref.ev, ref)
 	f.source = source
-	caller, err := w.recover(f, source)
+	caller, err := w.recover(ctx, f, source)
 	if f.hasCFA != (cfaErr == nil) {
 		c.t.Errorf("CFA: the walk has %v, %v, the rule says %v, %v", f.hasCFA, err, cfa, cfaErr)
 	}
@@ -285,8 +286,8 @@ func (c *comparer) step(w *walker, f *frame, ref *reference, source *code.Row) (
 	ref.cfa = cfa
 	c.same("CFA", f.cfaLocation(), cfa)
 	above := &reference{state: ref.state, desc: ref.desc, ev: ref.ev, defaults: ref.defaults, callee: ref}
-	back, backErr := above.Register(source.Rules.ReturnAddress)
-	switch pc, pcErr := above.RegisterValue(source.Rules.ReturnAddress); {
+	back, backErr := above.Register(ctx, source.Rules.ReturnAddress)
+	switch pc, pcErr := above.RegisterValue(ctx, source.Rules.ReturnAddress); {
 	case caller != nil:
 		if backErr != nil || pcErr != nil || pc != caller.pc {
 			c.t.Errorf("return address: the walk has %#x, the rule says %v, %#x, %v", caller.pc, back, pc, pcErr)
@@ -304,8 +305,8 @@ func (c *comparer) step(w *walker, f *frame, ref *reference, source *code.Row) (
 		caller.callee = f
 	}
 	for _, reg := range comparedRegisters {
-		want, wantErr := above.Register(reg)
-		got, err := caller.location(reg)
+		want, wantErr := above.Register(ctx, reg)
+		got, err := caller.location(ctx, reg)
 		if (err != nil) != (wantErr != nil) {
 			c.t.Errorf("register %d: the walk says %v, %v, the rule %v, %v", reg, got, err, want, wantErr)
 		}
@@ -317,8 +318,8 @@ func (c *comparer) step(w *walker, f *frame, ref *reference, source *code.Row) (
 		if bits, _ := above.RegisterBits(reg); bits != 64 {
 			continue
 		}
-		wantValue, wantErr := above.RegisterValue(reg)
-		value, err := caller.value(reg)
+		wantValue, wantErr := above.RegisterValue(ctx, reg)
+		value, err := caller.value(ctx, reg)
 		if (err != nil) != (wantErr != nil) || err == nil && value != wantValue {
 			c.t.Errorf("register %d: the walk reads %#x, %v, the rule's is %#x, %v", reg, value, err, wantValue, wantErr)
 		}

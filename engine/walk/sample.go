@@ -44,7 +44,7 @@ type Sample struct {
 // SampleCode is the code of the process of a sample.
 type SampleCode interface {
 	Code
-	// IsCode says whether there is code at an address, be it known or not.
+	// IsCode reports whether there is code at an address, be it known or not.
 	IsCode(address uint64) bool
 }
 
@@ -54,7 +54,7 @@ func (s *Sample) Thread() *target.Thread { return s.Threads()[0] }
 // Info says that a sample has no file and died of nothing.
 func (s *Sample) Info() target.Info { return target.Info{Kind: "sample"} }
 
-// Modules are those of Loaded.
+// Modules are Loaded.
 func (s *Sample) Modules() []*target.Module { return s.Loaded }
 
 // Threads is the one thread.
@@ -65,21 +65,21 @@ func (s *Sample) Threads() []*target.Thread {
 	return s.threads
 }
 
-// ReadMemory reads the stack's bytes, and what is read-only in the modules.
+// ReadMemory reads the stack's bytes, and read-only memory of the modules.
 func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (int, error) {
 	if space != locexpr.DefaultSpace {
 		return 0, fmt.Errorf("address space %d: %w", space, target.ErrNoMemory)
 	}
-	if at := address - s.StackStart; at < uint64(len(s.Stack)) {
-		n := copy(buf, s.Stack[at:])
+	if offset := address - s.StackStart; offset < uint64(len(s.Stack)) {
+		n := copy(buf, s.Stack[offset:])
 		if n == len(buf) {
 			return n, nil
 		}
 		return n, fmt.Errorf("0x%x: %w", address+uint64(n), target.ErrEndOfStack)
 	}
 	for _, m := range s.Loaded {
-		if at, ok := m.Contains(address); ok && m.Object != nil {
-			n, err := m.Object.ReadAddress(buf, at)
+		if offset, ok := m.Contains(address); ok && m.Object != nil {
+			n, err := m.Object.ReadAddress(buf, offset)
 			if n < len(buf) {
 				return n, fmt.Errorf("0x%x: %w: %w", address+uint64(n), target.ErrNoMemory, err)
 			}
@@ -92,11 +92,11 @@ func (s *Sample) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 	return 0, fmt.Errorf("0x%x: %w", address, target.ErrNoMemory)
 }
 
-// isAboveStack says whether an address is where the bytes of the stack were cut
+// isAboveStack reports whether an address is where the bytes of the stack were cut
 // off, rather than somewhere else.
 func (s *Sample) isAboveStack(address uint64) bool { return address-s.StackStart < 1<<30 }
 
-// Mapped says whether address is in the stack's bytes or in a module.
+// Mapped reports whether address is in the stack's bytes or in a module.
 func (s *Sample) Mapped(address uint64) (mapped, executable bool) {
 	for _, m := range s.Loaded {
 		if _, ok := m.Contains(address); ok {

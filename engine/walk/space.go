@@ -18,17 +18,17 @@ const maxMapDepth = 8
 // readSpace reads memory of an address space, as the thread's binding maps it:
 // an address of a space that has maps is one of another space, or a register's
 // byte, or what the plugin says; of a space that has none, it is the target's.
-func (w *walker) readSpace(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
-	return w.readMapped(space, scope, address, dst, 0)
+func (w *walker) readSpace(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	return w.readMapped(ctx, space, scope, address, dst, 0)
 }
 
-func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte, depth int) error {
+func (w *walker) readMapped(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte, depth int) error {
 	if depth > maxMapDepth {
 		return fmt.Errorf("address %#x of %s: the maps of address spaces go round", address, w.spaceName(space))
 	}
 	m := w.spaceMap(space)
 	if m == nil {
-		_, err := w.memory.ReadMemory(space, w.thread.Thread, address, dst)
+		_, err := w.input.memory.ReadMemory(space, w.thread.Thread, address, dst)
 		return err
 	}
 	for len(dst) > 0 {
@@ -36,14 +36,14 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 		if r == nil {
 			return fmt.Errorf("address %#x of %s: %w", address, w.spaceName(space), target.ErrNoMemory)
 		}
-		at := address - r.Start
-		n := min(uint64(len(dst)), r.Size-at)
+		offset := address - r.Start
+		n := min(uint64(len(dst)), r.Size-offset)
 		var err error
 		switch r.Kind {
 		case sdk.IdentityMap:
-			err = w.readMapped(r.Into, scope, r.Base+at, dst[:n], depth+1)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+offset, dst[:n], depth+1)
 		case sdk.InterleavedMap:
-			w.laneUsed = true
+			w.input.laneUsed = true
 			if scope.Lane < 0 {
 				return fmt.Errorf("address %#x of %s belongs to a lane: %w", address, w.spaceName(space), locexpr.ErrNoContext)
 			}
@@ -51,13 +51,13 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 				return fmt.Errorf("address %#x of %s: lane %d of a thread with %d", address, w.spaceName(space), scope.Lane, lanes)
 			}
 			element := uint64(r.Element)
-			n = min(n, element-at%element)
-			err = w.readMapped(r.Into, scope, r.Base+at/element*r.Stride+uint64(scope.Lane)*element+at%element, dst[:n], depth+1)
+			n = min(n, element-offset%element)
+			err = w.readMapped(ctx, r.Into, scope, r.Base+offset/element*r.Stride+uint64(scope.Lane)*element+offset%element, dst[:n], depth+1)
 		case sdk.RegisterMap:
-			n, err = w.readRegisterBytes(r, at, dst[:n])
+			n, err = w.readRegisterBytes(r, offset, dst[:n])
 		case sdk.OpaqueMap:
-			w.laneUsed = true
-			err = w.readTranslated(space, scope, address, dst[:n])
+			w.input.laneUsed = true
+			err = w.readTranslated(ctx, space, scope, address, dst[:n])
 		}
 		if err != nil {
 			return err
@@ -69,40 +69,40 @@ func (w *walker) readMapped(space locexpr.AddressSpace, scope locexpr.Scope, add
 
 // readRegisterBytes reads bytes of registers that stand one after the other in
 // a range. It stops at the end of a register.
-func (w *walker) readRegisterBytes(r *sdk.MapRange, at uint64, dst []byte) (n uint64, err error) {
+func (w *walker) readRegisterBytes(r *sdk.MapRange, offset uint64, dst []byte) (n uint64, err error) {
 	for reg := r.Register; ; reg++ {
 		info, ok := w.machine.Description.Register(reg)
 		if !ok {
 			return 0, fmt.Errorf("register %d: %w", reg, target.ErrNoMemory)
 		}
 		size := uint64(w.threadBits(reg, info.Bits)) / 8
-		if at >= size {
-			at -= size
+		if offset >= size {
+			offset -= size
 			continue
 		}
 		bytes, ok := w.topRegister(uint64(reg))
 		if !ok || uint64(len(bytes)) < size {
 			return 0, fmt.Errorf("%s is not in the target: %w", info.Name, target.ErrNoMemory)
 		}
-		return uint64(copy(dst, bytes[at:size])), nil
+		return uint64(copy(dst, bytes[offset:size])), nil
 	}
 }
 
 // readTranslated asks the plugin where an address of an opaque range is.
-func (w *walker) readTranslated(space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
-	answer, err := w.machine.Plugin.Translate(context.Background(), &view{w.process}, &sdk.TranslateRequest{
+func (w *walker) readTranslated(ctx context.Context, space locexpr.AddressSpace, scope locexpr.Scope, address uint64, dst []byte) error {
+	answer, err := w.machine.Plugin.Translate(ctx, &view{w.process}, &sdk.TranslateRequest{
 		Space: space, Address: address, Thread: w.thread.Handle, Frame: uint32(max(scope.Frame, 0)), Lane: scope.Lane,
 	})
 	if err != nil {
 		return err
 	}
 	c := frameContext{frame: &frame{walker: w}}
-	ev := w.pluginEval
-	l, err := ev.Location(answer.Expr, c)
+	ev := w.evals.plugin
+	l, err := ev.Location(ctx, answer.Expr, c)
 	if err != nil {
 		return err
 	}
-	return l.Read(c, dst, uint64(len(dst))*8)
+	return l.Read(ctx, c, dst, uint64(len(dst))*8)
 }
 
 func (w *walker) spaceMap(space locexpr.AddressSpace) *sdk.SpaceMap {

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// StopReason says why a stack ends where it does.
+// StopReason is the reason why a stack ends where it does.
 type StopReason string
 
 // The reasons.
@@ -109,10 +109,10 @@ func (g *Gap) leaveOut(frames []Frame) {
 // takeBack takes back that frames, the last ones that leaveOut counted, are left out. That
 // one of them is a guess stays said.
 func (g *Gap) takeBack(frames []Frame) {
-	of := Gap{}
-	of.leaveOut(frames)
-	g.LeftOut -= of.LeftOut
-	g.LeftOutCalls -= of.LeftOutCalls
+	counted := Gap{}
+	counted.leaveOut(frames)
+	g.LeftOut -= counted.LeftOut
+	g.LeftOutCalls -= counted.LeftOutCalls
 }
 
 // LaunchedBy is who launched the thread, as the target says, or as the walk found out;
@@ -144,7 +144,7 @@ type Frame struct {
 	// Symbols are the functions at PC, innermost first; the last one is the
 	// function that the frame belongs to, those before it were inlined. Empty
 	// where nothing is known. All frames at one PC of a code object share them:
-	// nobody changes them.
+	// they are not changed.
 	Symbols []symbol.Frame
 	// Details are what Options asked for beside; nil: nothing.
 	Details *FrameDetails
@@ -167,7 +167,7 @@ type Frame struct {
 	SignalFrame bool
 }
 
-// FrameDetails are what is found out about a frame where Options ask for it.
+// FrameDetails are details of a frame that Options ask for.
 type FrameDetails struct {
 	// Registers are the frame's general registers that could be recovered, by
 	// number (Options.Registers).
@@ -193,7 +193,7 @@ type Variable struct {
 	Lanes LaneSet
 }
 
-// Locals are those of the frame's details.
+// Locals are the variables in the frame's details.
 func (f *Frame) Locals() [][]Variable {
 	if f.Details == nil {
 		return nil
@@ -201,7 +201,7 @@ func (f *Frame) Locals() [][]Variable {
 	return f.Details.Locals
 }
 
-// Registers are those of the frame's details.
+// Registers are the registers in the frame's details.
 func (f *Frame) Registers() []RegisterValue {
 	if f.Details == nil {
 		return nil
@@ -209,7 +209,7 @@ func (f *Frame) Registers() []RegisterValue {
 	return f.Details.Registers
 }
 
-// TailCallers are those of the frame's details.
+// TailCallers are the frames in the frame's details.
 func (f *Frame) TailCallers() []Frame {
 	if f.Details == nil {
 		return nil
@@ -217,7 +217,7 @@ func (f *Frame) TailCallers() []Frame {
 	return f.Details.TailCallers
 }
 
-// Lanes are those of the frame's details.
+// Lanes are the groups of lanes in the frame's details.
 func (f *Frame) Lanes() []LaneGroup {
 	if f.Details == nil {
 		return nil

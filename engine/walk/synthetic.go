@@ -12,7 +12,7 @@ import (
 
 // A Synthetic is a target that the caller made up: one process, one work-group,
 // one thread with a top frame. Only what is read needs to be given; anything
-// else is an error that says what is missing.
+// else is an error that names what is missing.
 type Synthetic struct {
 	Arch      string
 	Processor string
@@ -39,7 +39,7 @@ func (s *Synthetic) Thread() *target.Thread { return s.Threads()[0] }
 // Info says that nothing is known.
 func (s *Synthetic) Info() target.Info { return target.Info{Kind: "synthetic"} }
 
-// Modules are those of Loaded.
+// Modules are Loaded.
 func (s *Synthetic) Modules() []*target.Module { return s.Loaded }
 
 // Threads is the one thread.
@@ -76,13 +76,13 @@ func (s *Synthetic) ReadScoped(space locexpr.AddressSpace, _ *target.Thread, add
 	return s.ReadMemory(space, address, buf)
 }
 
-// Mapped says whether an address is in a piece of global memory, or in a module.
+// Mapped reports whether an address is in a piece of global memory, or in a module.
 // Code is in modules.
 func (s *Synthetic) Mapped(address uint64) (mapped, executable bool) {
 	for _, m := range s.Loaded {
 		for i := range m.Segments {
-			if at := &m.Segments[i]; address-at.Start < at.Size {
-				return true, at.HoldsCode(m.Object)
+			if segment := &m.Segments[i]; address-segment.Start < segment.Size {
+				return true, segment.HoldsCode(m.Object)
 			}
 		}
 	}

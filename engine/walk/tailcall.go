@@ -23,8 +23,8 @@ type calledBy struct {
 	byAddress bool
 	tails     []*frame // of functions that called its own by tail calls, innermost first
 	// Of a frame of tails:
-	of   *frame   // the physical frame that it is one of; nil: it is physical
-	tail tailCall // how it was left
+	callee *frame   // the physical frame that it is one of; nil: it is physical
+	tail   tailCall // how it was left
 }
 
 func (c *calledBy) isByAddress() bool { return c != nil && c.byAddress }
@@ -32,8 +32,8 @@ func (c *calledBy) isByAddress() bool { return c != nil && c.byAddress }
 // physical is the frame itself, or where its function was left by a tail call, the next
 // physical frame further in.
 func (f *frame) physical() *frame {
-	if f.called != nil && f.called.of != nil {
-		return f.called.of
+	if f.called != nil && f.called.callee != nil {
+		return f.called.callee
 	}
 	return f
 }
@@ -72,7 +72,7 @@ func (w *walker) describeCalls(ctx context.Context, hasTails bool) {
 }
 
 // addTailCallers adds the frames of functions that were left by tail calls to the result.
-func (w *walker) addTailCallers(to *Frame, tails []*frame) {
+func (w *walker) addTailCallers(out *Frame, tails []*frame) {
 	if len(tails) == 0 {
 		return
 	}
@@ -86,10 +86,10 @@ func (w *walker) addTailCallers(to *Frame, tails []*frame) {
 			list[i].Symbols = w.process.namesIn(f.module, f.lookup, f.function())
 		}
 	}
-	if to.Details == nil {
-		to.Details = &FrameDetails{}
+	if out.Details == nil {
+		out.Details = &FrameDetails{}
 	}
-	to.Details.TailCallers = list
+	out.Details.TailCallers = list
 }
 
 // calledBy is how caller called the function of f, where that is not what its call site
@@ -125,7 +125,7 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 			return nil, err
 		}
 	}
-	to, ok, err := functionOf(f.module, function)
+	last, ok, err := functionOf(f.module, function)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -133,20 +133,20 @@ func (w *walker) calledBy(ctx context.Context, f, caller *frame) (*calledBy, err
 	if err != nil || from.module == nil {
 		return nil, err
 	}
-	if from.entry == to.entry {
+	if from.entry == last.entry {
 		return &calledBy{byAddress: true}, nil
 	}
-	by := &calledBy{}
-	chain := w.process.tailChain(from, to)
+	called := &calledBy{}
+	chain := w.process.tailChain(from, last)
 	for i, t := range slices.Backward(chain) {
 		tail, err := w.tailFrame(ctx, f, t)
 		if err != nil || tail == nil {
 			return nil, err
 		}
 		tail.called.byAddress = i == 0
-		by.tails = append(by.tails, tail)
+		called.tails = append(called.tails, tail)
 	}
-	return by, nil
+	return called, nil
 }
 
 // entered is the function that the call of caller, which led to f, entered; of no module
@@ -161,13 +161,13 @@ func (w *walker) entered(ctx context.Context, f, caller *frame, call *code.Call)
 		if s == nil {
 			return e, nil
 		}
-		at, o := s.ObjectAddress(pc), s.Module.Code
-		if !o.IsLinkageCode(at) {
+		offset, o := s.ObjectAddress(pc), s.Module.Code
+		if !o.IsLinkageCode(offset) {
 			d := o.DWARF()
 			if d == nil {
 				return e, nil
 			}
-			body, err := d.FunctionFrom(at)
+			body, err := d.FunctionFrom(offset)
 			if err != nil || body.IsZero() {
 				return e, err
 			}
@@ -190,7 +190,7 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 	case err != nil || !site.IsAfterCall:
 		return 0, false, err
 	case site.IsDirect:
-		return (caller.pc + uint64(site.Target)) & w.addresses, true, nil
+		return (caller.pc + uint64(site.Target)) & w.machine.addresses, true, nil
 	}
 	target, ok, err := call.Site.Target()
 	if err != nil {
@@ -201,11 +201,11 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 		if err != nil {
 			return 0, false, err
 		}
-		v, err := caller.unitContext(function, nil).passed(target.Unit, target.Expr)
+		v, err := caller.unitContext(function, nil).passed(ctx, target.Unit, target.Expr)
 		if err != nil {
 			return 0, false, nil //nolint:nilerr // the register may be lost
 		}
-		return v.Uint64() & w.addresses, true, nil
+		return v.Uint64() & w.machine.addresses, true, nil
 	}
 	if call.Callee.IsZero() {
 		return 0, false, nil
@@ -214,8 +214,8 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 	if err != nil || len(bodies) != 1 {
 		return 0, false, err
 	}
-	at, ok, err := bodies[0].EntryPC()
-	return (at + caller.pc - caller.offset) & w.addresses, ok, err
+	entry, ok, err := bodies[0].EntryPC()
+	return (entry + caller.pc - caller.offset) & w.machine.addresses, ok, err
 }
 
 // tailFrame is the frame of a function that was left by a tail call before f was there;
@@ -223,17 +223,17 @@ func (w *walker) calledAddress(ctx context.Context, caller *frame, call *code.Ca
 // has again: a function restores what it must preserve before it is left. Where its frame
 // was is not known.
 func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, error) {
-	at, after, ok, err := t.site.PC()
+	call, after, ok, err := t.site.PC()
 	if err != nil || !ok {
 		return nil, err
 	}
 	d := w.machine.Description
 	tail := &frame{
 		walker: w, callee: f, index: f.index, found: code.ByCallSite, module: t.from.module,
-		called: &calledBy{of: f, tail: t},
+		called: &calledBy{callee: f, tail: t},
 	}
 	if after == 0 { // clang says where the instruction is, gcc where it ends
-		if after, err = w.instructionEnd(ctx, t.from.module, at); err != nil {
+		if after, err = w.instructionEnd(ctx, t.from.module, call); err != nil {
 			return nil, err
 		}
 	}
@@ -256,8 +256,8 @@ func (w *walker) tailFrame(ctx context.Context, f *frame, t tailCall) (*frame, e
 }
 
 // instructionEnd is where an instruction at an address of a module's object ends.
-func (w *walker) instructionEnd(ctx context.Context, m *code.Module, at uint64) (uint64, error) {
-	address, ok := m.Start(at)
+func (w *walker) instructionEnd(ctx context.Context, m *code.Module, start uint64) (uint64, error) {
+	address, ok := m.Start(start)
 	if !ok {
 		return 0, target.ErrNoMemory
 	}
@@ -269,7 +269,7 @@ func (w *walker) instructionEnd(ctx context.Context, m *code.Module, at uint64) 
 	if err != nil {
 		return 0, err
 	}
-	return at + uint64(len(lines[0].Bytes)), nil
+	return start + uint64(len(lines[0].Bytes)), nil
 }
 
 // tailCaller is the frame of the function that called that of f by a tail call; nil where
@@ -279,8 +279,8 @@ func (f *frame) tailCaller() *frame {
 		return nil
 	}
 	list := f.called.tails
-	if of := f.called.of; of != nil {
-		list = of.called.tails[slices.Index(of.called.tails, f)+1:]
+	if callee := f.called.callee; callee != nil {
+		list = callee.called.tails[slices.Index(callee.called.tails, f)+1:]
 	}
 	if len(list) == 0 {
 		return nil

@@ -45,7 +45,7 @@ type framePair struct {
 	isExact    bool // the frame's PC is
 }
 
-// isPlain says whether it is known that debug information has no tail call between
+// isPlain reports whether it is known that debug information has no tail call between
 // frames, whatever the state of the target.
 func (c *tailChains) isPlain(p framePair) bool {
 	c.mu.RLock()
@@ -79,8 +79,8 @@ func (c *tailChains) forget() {
 // every function that may be on a way is known, or where there is another way, be it
 // longer or in circles. Tail calls of the last function that are not known are taken for
 // such that do not lead back to it.
-func (p *Process) tailChain(from, to tailFunction) []tailCall {
-	c, key := &p.tails, [2]uint64{from.entry, to.entry}
+func (p *Process) tailChain(from, last tailFunction) []tailCall {
+	c, key := &p.tails, [2]uint64{from.entry, last.entry}
 	c.mu.Lock()
 	chain, isKnown := c.known[key]
 	c.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Process) tailChain(from, to tailFunction) []tailCall {
 		return chain
 	}
 	g := tailGraph{process: p}
-	chain, err := g.chain(from, to)
+	chain, err := g.chain(from, last)
 	if err != nil {
 		chain = nil
 	}
@@ -105,11 +105,11 @@ func (p *Process) tailChain(from, to tailFunction) []tailCall {
 
 // functionOf makes a tailFunction of a function; false where it has no entry.
 func functionOf(m *code.Module, body dwarf.Entry) (f tailFunction, ok bool, err error) {
-	at, ok, err := body.EntryPC()
+	start, ok, err := body.EntryPC()
 	if err != nil || !ok {
 		return f, false, err
 	}
-	entry, ok := m.Start(at)
+	entry, ok := m.Start(start)
 	return tailFunction{m, body, entry}, ok, nil
 }
 
@@ -130,14 +130,16 @@ type tailNode struct {
 }
 
 type tailEdge struct {
-	site dwarf.CallSite
-	to   int // index of the callee
+	site   dwarf.CallSite
+	callee int // index of the callee
 }
 
-func (e tailEdge) is(other tailEdge) bool { return e.to == other.to && e.site.Is(other.site.Entry) }
+func (e tailEdge) is(other tailEdge) bool {
+	return e.callee == other.callee && e.site.Is(other.site.Entry)
+}
 
-func (g *tailGraph) chain(from, to tailFunction) ([]tailCall, error) {
-	last, err := g.node(to)
+func (g *tailGraph) chain(from, end tailFunction) ([]tailCall, error) {
+	last, err := g.node(end)
 	if err != nil {
 		return nil, err
 	}
@@ -182,12 +184,12 @@ func (g *tailGraph) expand(index int) error {
 	for _, site := range sites {
 		callees, unknown := g.callees(from.module, site)
 		for _, callee := range callees {
-			to, full := g.node(callee)
+			next, full := g.node(callee)
 			if full != nil {
 				unknown = full
 				continue
 			}
-			edge := tailEdge{site, to}
+			edge := tailEdge{site, next}
 			if !slices.ContainsFunc(g.list[index].calls, edge.is) {
 				g.list[index].calls = append(g.list[index].calls, edge)
 			}
@@ -235,7 +237,7 @@ func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]t
 		if other == m && len(list) > 0 {
 			continue // its unit has it
 		}
-		at, isSure, ok := other.Code.Named(name, other != m)
+		offset, isSure, ok := other.Code.Named(name, other != m)
 		if !ok {
 			continue
 		}
@@ -243,7 +245,7 @@ func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]t
 		if !isSure || d == nil {
 			return list, errNoTailChain // what it does is not described
 		}
-		body, err := d.FunctionFrom(at)
+		body, err := d.FunctionFrom(offset)
 		if err != nil || body.IsZero() {
 			return list, errors.Join(err, errNoTailChain)
 		}
@@ -256,14 +258,14 @@ func (g *tailGraph) named(m *code.Module, name string, list []tailFunction) ([]t
 	return list, nil
 }
 
-// isCircle says whether tail calls lead from a function to it again, as far as they are
+// isCircle reports whether tail calls lead from a function to it again, as far as they are
 // known.
 func (g *tailGraph) isCircle(index int) bool {
 	circle := tailGraph{process: g.process, list: []tailNode{{tailFunction: g.list[index].tailFunction}}}
 	for i := 0; i < len(circle.list); i++ {
 		_ = circle.expand(i) // what is not known counts as what does not lead back
 		for _, c := range circle.list[i].calls {
-			if c.to == 0 {
+			if c.callee == 0 {
 				return true
 			}
 		}
@@ -274,13 +276,13 @@ func (g *tailGraph) isCircle(index int) bool {
 // only follows the one way from a function to the end.
 func (g *tailGraph) only(from int) (chain []tailCall, err error) {
 	g.findLeading()
-	for at := from; at != 0; {
-		n := &g.list[at]
+	for node := from; node != 0; {
+		n := &g.list[node]
 		ways := 0
 		for _, c := range n.calls {
-			if g.list[c.to].leads {
+			if g.list[c.callee].leads {
 				ways++
-				at = c.to
+				node = c.callee
 				chain = append(chain, tailCall{n.tailFunction, c.site})
 			}
 		}
@@ -299,7 +301,7 @@ func (g *tailGraph) findLeading() {
 		for i := range g.list {
 			n := &g.list[i]
 			for _, c := range n.calls {
-				if g.list[c.to].leads && !n.leads {
+				if g.list[c.callee].leads && !n.leads {
 					n.leads, isNew = true, true
 				}
 			}

@@ -4,6 +4,7 @@ package walk
 
 import (
 	"cmp"
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -117,15 +118,15 @@ type tlsBlocks struct {
 }
 
 // threadLocal is the address of an offset in the thread's block of a module.
-func (w *walker) threadLocal(m *target.Module, offset uint64) (uint64, error) {
-	base, err := w.threadBlock(m, offset)
+func (w *walker) threadLocal(ctx context.Context, m *target.Module, offset uint64) (uint64, error) {
+	base, err := w.threadBlock(ctx, m, offset)
 	if err != nil {
 		return 0, fmt.Errorf("thread-local storage of %s: %w", m.Path, err)
 	}
 	return base + offset, nil
 }
 
-func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
+func (w *walker) threadBlock(ctx context.Context, m *target.Module, offset uint64) (uint64, error) {
 	if m.Object == nil {
 		return 0, errors.New(m.Problem)
 	}
@@ -147,7 +148,7 @@ func (w *walker) threadBlock(m *target.Module, offset uint64) (uint64, error) {
 	if pointer == 0 {
 		return 0, errors.New("the thread pointer is 0")
 	}
-	base, err := w.listedBlock(m, pointer)
+	base, err := w.listedBlock(ctx, m, pointer)
 	if err == nil || errors.Is(err, errNotAllocated) {
 		return base, err
 	}
@@ -171,15 +172,15 @@ func executableBlock(abi *sdk.ThreadLocal, segment *object.Program, pointer uint
 }
 
 // listedBlock is the block of a module that glibc's list has.
-func (w *walker) listedBlock(m *target.Module, pointer uint64) (uint64, error) {
+func (w *walker) listedBlock(ctx context.Context, m *target.Module, pointer uint64) (uint64, error) {
 	t := w.process
 	t.tls.mu.Lock()
 	defer t.tls.mu.Unlock()
 	if !t.tls.read {
 		if t.tls.err = t.findTLSLayout(m.Object.Machine()); t.tls.err == nil {
-			t.tls.err = w.listTLSModules()
+			t.tls.err = w.listTLSModules(ctx)
 		}
-		t.tls.read = true
+		t.tls.read = ctx.Err() == nil // what a walk that was cut off did not find, another may
 	}
 	segment := programOf(m.Object, elf.PT_DYNAMIC)
 	if segment == nil {
@@ -193,30 +194,30 @@ func (w *walker) listedBlock(m *target.Module, pointer uint64) (uint64, error) {
 	case i < 0:
 		return 0, errors.New("it is not in the dynamic loader's list of modules that have some")
 	}
-	return w.blockOf(&t.tls.modules[i], pointer)
+	return w.blockOf(ctx, &t.tls.modules[i], pointer)
 }
 
 // blockOf is the block of a module in the list.
-func (w *walker) blockOf(mod *tlsModule, pointer uint64) (uint64, error) {
+func (w *walker) blockOf(ctx context.Context, mod *tlsModule, pointer uint64) (uint64, error) {
 	l := &w.process.tls.layout
 	abi := w.machine.Description.ThreadLocal
-	at, field := pointer, l.threadDTV
+	descriptor, field := pointer, l.threadDTV
 	if abi.Variant == sdk.ThreadLocalVariantI {
 		// The thread control block begins with it, and glibc's descriptor lies below.
-		at, field = pointer-uint64(abi.TCBBelow), tlsField{bits: w.machine.Description.AddressBits}
+		descriptor, field = pointer-uint64(abi.TCBBelow), tlsField{bits: w.machine.Description.AddressBits}
 	}
-	vector, err := w.member(at, field, 0)
+	vector, err := w.member(ctx, descriptor, field, 0)
 	if err != nil {
 		return 0, err
 	}
-	now, err := w.member(l.vector.at(vector, 0), l.generation, 0)
+	now, err := w.member(ctx, l.vector.element(vector, 0), l.generation, 0)
 	if err != nil {
 		return 0, err
 	}
 	// A vector that is older than the module may be too short for it, or have
 	// the block of another module, which had the ID before.
 	if now >= mod.since {
-		block, err := w.member(l.vector.at(vector, mod.id), l.block, 0)
+		block, err := w.member(ctx, l.vector.element(vector, mod.id), l.block, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -229,31 +230,31 @@ func (w *walker) blockOf(mod *tlsModule, pointer uint64) (uint64, error) {
 }
 
 // at is the address of an element of a member.
-func (f tlsField) at(base, index uint64) uint64 {
+func (f tlsField) element(base, index uint64) uint64 {
 	return base + uint64(f.offset) + index*uint64(f.bits/8)
 }
 
 // member reads an element of a member, which is a number.
-func (w *walker) member(base uint64, f tlsField, index uint64) (uint64, error) {
+func (w *walker) member(ctx context.Context, base uint64, f tlsField, index uint64) (uint64, error) {
 	if f.bits > 64 {
-		return 0, fmt.Errorf("a number of %d bits at address %#x", f.bits, f.at(base, index))
+		return 0, fmt.Errorf("a number of %d bits at address %#x", f.bits, f.element(base, index))
 	}
-	return w.word(f.at(base, index), f.bits)
+	return w.word(ctx, f.element(base, index), f.bits)
 }
 
 // listTLSModules reads the dynamic loader's list. With an error come the modules
 // before it.
-func (w *walker) listTLSModules() error {
+func (w *walker) listTLSModules(ctx context.Context) error {
 	t := w.process
 	t.tls.modules = nil
 	l := &t.tls.layout
-	list, err := w.member(l.loaderGlobal, l.firstList, 0)
+	list, err := w.member(ctx, l.loaderGlobal, l.firstList, 0)
 	if err != nil {
 		return err
 	}
 	first := uint64(0) // the ID of the list's first entry
 	for list != 0 {
-		length, err := w.member(list, l.listLength, 0)
+		length, err := w.member(ctx, list, l.listLength, 0)
 		if err != nil {
 			return err
 		}
@@ -264,7 +265,7 @@ func (w *walker) listTLSModules() error {
 			if first+i == 0 {
 				continue // IDs begin at 1
 			}
-			m, err := w.tlsModule(l.listModules.at(list, i))
+			m, err := w.tlsModule(ctx, l.listModules.element(list, i))
 			if err != nil {
 				return err
 			}
@@ -273,7 +274,7 @@ func (w *walker) listTLSModules() error {
 			}
 		}
 		first += length
-		if list, err = w.member(list, l.listNext, 0); err != nil {
+		if list, err = w.member(ctx, list, l.listNext, 0); err != nil {
 			return err
 		}
 	}
@@ -281,9 +282,9 @@ func (w *walker) listTLSModules() error {
 }
 
 // tlsModule reads an entry of the list; nil where it is of no module.
-func (w *walker) tlsModule(at uint64) (*tlsModule, error) {
+func (w *walker) tlsModule(ctx context.Context, entry uint64) (*tlsModule, error) {
 	l := &w.process.tls.layout
-	loaded, err := w.member(at, l.moduleMap, 0)
+	loaded, err := w.member(ctx, entry, l.moduleMap, 0)
 	if err != nil || loaded == 0 {
 		return nil, err
 	}
@@ -295,12 +296,12 @@ func (w *walker) tlsModule(at uint64) (*tlsModule, error) {
 		field tlsField
 		index uint64
 	}{
-		{&m.since, at, l.moduleSince, 0},
+		{&m.since, entry, l.moduleSince, 0},
 		{&m.distance, loaded, l.mapDistance, 0},
 		{&m.id, loaded, l.mapID, 0},
 		{&m.dynamic, loaded, tlsField{bits: bits}, linkMapDynamic},
 	} {
-		if *x.dst, err = w.member(x.base, x.field, x.index); err != nil {
+		if *x.dst, err = w.member(ctx, x.base, x.field, x.index); err != nil {
 			return nil, err
 		}
 	}
@@ -352,7 +353,7 @@ func (p *Process) findTLSLayout(machine uint16) error {
 	return fmt.Errorf("how it is laid out is not known: no module has glibc's description of it (%s* and %s)", tlsFieldPrefix, tlsLoaderGlobal)
 }
 
-// rankTLS orders modules by whether their names are those of the C library.
+// rankTLS orders the modules of the C library, by their names, before all others.
 func rankTLS(m *code.Module) int {
 	for _, prefix := range []string{"libc.", "libc-", "ld-", "libpthread"} {
 		if strings.HasPrefix(path.Base(m.Path), prefix) {
@@ -386,7 +387,7 @@ func programOf(o *object.Object, typ elf.ProgType) *object.Program {
 	return nil
 }
 
-// isExecutable says whether an object is an executable, at fixed addresses or
+// isExecutable reports whether an object is an executable, at fixed addresses or
 // not, as far as it says so itself.
 func isExecutable(o *object.Object) bool {
 	if o.Type() == elf.ET_EXEC {

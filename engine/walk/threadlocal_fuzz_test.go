@@ -24,7 +24,7 @@ func FuzzThreadLocal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pointer uint64, bits, element uint32, offsets, memory []byte) {
 		state := &Synthetic{Arch: "x86_64", Memory: []Piece{{Address: base, Bytes: memory}}}
 		made := newX86Process(t, state)
-		made.Bind(t.Context())
+		made.Bind()
 		w := newWalker(made, made.stateOf(t.Context(), state.Thread()))
 		l := &made.tls.layout
 		l.loaderGlobal = base
@@ -38,13 +38,13 @@ func FuzzThreadLocal(f *testing.F) {
 				field.offset = uint32(offsets[i])
 			}
 		}
-		err := w.listTLSModules()
+		err := w.listTLSModules(t.Context())
 		if n := len(made.tls.modules); n >= maxTLSModules {
 			t.Errorf("%d modules, %v", n, err)
 		}
 		for i := range made.tls.modules[:min(len(made.tls.modules), 100)] {
 			// Any answer is right for such memory, but there is one.
-			if _, err := w.blockOf(&made.tls.modules[i], pointer); err != nil && err.Error() == "" {
+			if _, err := w.blockOf(t.Context(), &made.tls.modules[i], pointer); err != nil && err.Error() == "" {
 				t.Error("an error without a reason")
 			}
 		}

@@ -55,7 +55,7 @@ const maxBound = 1 << 12
 
 // Bind finds the architectures of the threads, once. Their plugins are asked about a
 // thread when its stack is walked.
-func (p *Process) Bind(context.Context) {
+func (p *Process) Bind() {
 	p.bound.Do(func() {
 		p.machines, p.missing = map[string]*machine{}, map[string]error{}
 		for _, th := range p.list {
@@ -83,7 +83,7 @@ func (p *Process) machineOf(th *target.Thread) *machine {
 
 // Machine is the architecture of a thread; nil where there is none.
 func (p *Process) Machine(th *target.Thread) *code.Machine {
-	p.Bind(context.Background())
+	p.Bind()
 	if m := p.machineOf(th); m != nil {
 		return m.Machine
 	}
@@ -118,7 +118,7 @@ func (p *Process) indexOf(th *target.Thread) (i int, ok bool) {
 // stateOf is a thread with what its plugin says of it; nil of a thread that is not of
 // the process.
 func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
-	p.Bind(ctx)
+	p.Bind()
 	i, ok := p.indexOf(th)
 	if !ok {
 		return nil
@@ -150,15 +150,15 @@ func (p *Process) stateOf(ctx context.Context, th *target.Thread) *thread {
 // one.
 const maxAlone = 64
 
-// A passage goes over threads once, and releases each batch behind it.
-type passage struct {
+// A threadPass goes over threads once, and releases each batch behind it.
+type threadPass struct {
 	process *Process
 	left    []int // how many threads of each batch it has yet to walk
 	isBegun []bool
 }
 
-func (p *Process) newPassage(threads []*target.Thread) *passage {
-	k := &passage{process: p}
+func (p *Process) newPass(threads []*target.Thread) *threadPass {
+	k := &threadPass{process: p}
 	if len(threads) <= maxBound {
 		return k // the next one may find them bound
 	}
@@ -174,7 +174,7 @@ func (p *Process) newPassage(threads []*target.Thread) *passage {
 }
 
 // begin makes that the batch of a thread is asked about as a whole.
-func (k *passage) begin(th *target.Thread) {
+func (k *threadPass) begin(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok || k.isBegun[i/maxBound] {
 		return
@@ -187,7 +187,7 @@ func (k *passage) begin(th *target.Thread) {
 }
 
 // end forgets what plugins said of a batch whose last thread was walked.
-func (k *passage) end(th *target.Thread) {
+func (k *threadPass) end(th *target.Thread) {
 	i, ok := k.process.indexOf(th)
 	if k.left == nil || !ok {
 		return

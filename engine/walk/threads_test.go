@@ -50,8 +50,8 @@ type many struct {
 func (m *many) Threads() []*target.Thread           { return m.threads }
 func (m *many) Mapped(uint64) (mapped, isCode bool) { return true, false }
 
-// held is how many threads' answers are kept.
-func (p *Process) held() (n int) {
+// countBound is how many threads' answers are kept.
+func (p *Process) countBound() (n int) {
 	for i := range p.threads.batches {
 		n += len(p.threads.batches[i].states) + len(p.threads.batches[i].alone)
 	}
@@ -70,7 +70,7 @@ func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 				t.Fatalf("stack %d is of thread %s: %+v", i, s.Thread.ID, s.Frames)
 			}
 			i++
-			most = max(most, p.held())
+			most = max(most, p.countBound())
 		}
 		if i != len(threads) || arch.calls != 3 || arch.threads != len(threads) {
 			t.Errorf("%d stacks of %d, %d calls about %d threads, expected 3 about each once", i, len(threads), arch.calls, arch.threads)
@@ -78,8 +78,8 @@ func TestThreadsAreAskedAboutByBatches(t *testing.T) {
 		if slices.Equal(threads, p.Threads()) && most > maxBound {
 			t.Errorf("what was said of %d threads was kept at once, expected one batch", most)
 		}
-		if p.held() != 0 {
-			t.Errorf("what was said of %d threads is kept after all were walked", p.held())
+		if p.countBound() != 0 {
+			t.Errorf("what was said of %d threads is kept after all were walked", p.countBound())
 		}
 	}
 	pass(p.Threads())

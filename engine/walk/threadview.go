@@ -16,8 +16,8 @@ type ThreadView struct{ walker *walker }
 
 // View is the state of a thread whose stack was walked; ok is false where no
 // architecture reads it.
-func (p *Process) View(th *target.Thread) (v *ThreadView, ok bool) {
-	s := p.stateOf(context.Background(), th)
+func (p *Process) View(ctx context.Context, th *target.Thread) (v *ThreadView, ok bool) {
+	s := p.stateOf(ctx, th)
 	if s == nil || s.arch == nil {
 		return nil, false
 	}
@@ -33,6 +33,6 @@ func (v *ThreadView) StackPointer() (uint64, error) {
 }
 
 // Read reads memory of an address space, by the thread's maps.
-func (v *ThreadView) Read(space locexpr.AddressSpace, address uint64, buf []byte) error {
-	return object.Guard(func() error { return v.walker.readSpace(space, v.walker.scope(), address, buf) })
+func (v *ThreadView) Read(ctx context.Context, space locexpr.AddressSpace, address uint64, buf []byte) error {
+	return object.Guard(func() error { return v.walker.readSpace(ctx, space, v.walker.scope(), address, buf) })
 }

@@ -46,7 +46,7 @@ func TestATrampolineIsLookedUpAtItsOwnAddress(t *testing.T) {
 		nothing:    bytes.Repeat(nop, testPage/len(nop)),
 	}}
 	p := newProcess(t, aarch64.New(), Options{MaxFrames: 64}, state)
-	p.Bind(t.Context())
+	p.Bind()
 	w := newWalker(p, p.stateOf(t.Context(), state.thread))
 	f := w.frame(0)
 	f.pc = trampoline

@@ -3,10 +3,12 @@
 package walk
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -33,7 +35,7 @@ type unitContext struct {
 // unitContext is for the expressions of a frame whose function is given. lane is
 // the current one; nil: none is.
 func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
-	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.pluginEval.Derive()}
+	u := &unitContext{frame: f, function: function, around: Surroundings{Lane: lane}, ev: f.walker.evals.plugin.Derive()}
 	u.ev.CFI = false
 	if f.module != nil {
 		u.code = f.module.Code
@@ -42,8 +44,8 @@ func (f *frame) unitContext(function dwarf.Entry, lane *uint32) *unitContext {
 	return u
 }
 
-// in calls f with the evaluator as a unit's expressions need it.
-func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
+// withUnit calls f with the evaluator as a unit's expressions need it.
+func (u *unitContext) withUnit(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) error {
 	dialect, offsetSize := u.ev.Dialect, u.ev.OffsetSize
 	u.ev.Dialect, u.ev.OffsetSize = u.code.UnitDialect(unit), unit.OffsetSize()
 	defer func() { u.ev.Dialect, u.ev.OffsetSize = dialect, offsetSize }()
@@ -51,18 +53,18 @@ func (u *unitContext) in(unit dwarf.Unit, f func(ev *locexpr.Evaluator) error) e
 }
 
 // evaluate evaluates an expression of a unit.
-func (u *unitContext) evaluate(unit dwarf.Unit, expr []byte) (l locexpr.Location, err error) {
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
-		l, err = ev.Location(expr, u.context(unit))
+func (u *unitContext) evaluate(ctx context.Context, unit dwarf.Unit, expr []byte) (l locexpr.Location, err error) {
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
+		l, err = ev.Location(ctx, expr, u.context(unit))
 		return err
 	})
 	return l, err
 }
 
 // value evaluates an expression of a unit as a value.
-func (u *unitContext) value(unit dwarf.Unit, expr []byte, initial ...locexpr.Entry) (v locexpr.Value, err error) {
-	err = u.in(unit, func(ev *locexpr.Evaluator) error {
-		v, err = ev.Value(expr, u.context(unit), initial...)
+func (u *unitContext) value(ctx context.Context, unit dwarf.Unit, expr []byte, initial ...locexpr.Entry) (v locexpr.Value, err error) {
+	err = u.withUnit(unit, func(ev *locexpr.Evaluator) error {
+		v, err = ev.Value(ctx, expr, u.context(unit), initial...)
 		return err
 	})
 	return v, err
@@ -84,25 +86,35 @@ type inUnit struct {
 }
 
 var _ interface {
+	locexpr.Context
+	locexpr.AddressContext
+	locexpr.CallContext
 	locexpr.EntryContext
+	locexpr.EntryValueContext
+	locexpr.FrameBaseContext
+	locexpr.IterationContext
+	locexpr.LaneContext
+	locexpr.ObjectContext
 	locexpr.ParameterContext
+	locexpr.TLSContext
+	locexpr.TypeContext
 	locexpr.VariableContext
 } = (*inUnit)(nil)
 
 // Register is where a register of the frame is.
-func (c *inUnit) Register(reg uint64) (locexpr.Location, error) {
+func (c *inUnit) Register(ctx context.Context, reg uint64) (locexpr.Location, error) {
 	if err := c.u.isKept(reg); err != nil {
 		return locexpr.Location{}, err
 	}
-	return c.surrounded.Register(reg)
+	return c.surrounded.Register(ctx, reg)
 }
 
 // RegisterValue is what a register of the frame holds.
-func (c *inUnit) RegisterValue(reg uint64) (uint64, error) {
+func (c *inUnit) RegisterValue(ctx context.Context, reg uint64) (uint64, error) {
 	if err := c.u.isKept(reg); err != nil {
 		return 0, err
 	}
-	return c.surrounded.RegisterValue(reg)
+	return c.surrounded.RegisterValue(ctx, reg)
 }
 
 // Addrx is an entry of the unit's part of .debug_addr.
@@ -118,24 +130,24 @@ func (c *inUnit) BaseType(offset uint64) (*locexpr.BaseType, error) {
 }
 
 // FrameBase evaluates DW_AT_frame_base of the function (DWARF 5, 3.3.5).
-func (c *inUnit) FrameBase() (locexpr.Location, error) {
+func (c *inUnit) FrameBase(ctx context.Context) (locexpr.Location, error) {
 	u := c.u
 	if u.function.IsZero() {
-		return c.surrounded.FrameBase()
+		return locexpr.Location{}, errNoElement("frame base")
 	}
 	if u.base != nil {
 		return *u.base, nil
 	}
-	base, err := c.findFrameBase()
+	base, err := c.findFrameBase(ctx)
 	if err == nil {
 		u.base = &base
 	}
 	return base, err
 }
 
-func (c *inUnit) findFrameBase() (locexpr.Location, error) {
+func (c *inUnit) findFrameBase(ctx context.Context) (locexpr.Location, error) {
 	u := c.u
-	l, ok, err := u.function.Location(dwarf.AttrFrameBase)
+	l, ok, err := u.function.Location(dw.AttrFrameBase)
 	if err != nil {
 		return locexpr.Location{}, err
 	}
@@ -152,19 +164,19 @@ func (c *inUnit) findFrameBase() (locexpr.Location, error) {
 	if p, ok := u.placeOf(l.Unit, exprs[0]); ok && p.isRegister() {
 		// It is what the register holds: in a frame further out the location of
 		// the register is where a callee saved it, or implicit.
-		address, err := u.frame.value(p.register)
+		address, err := u.frame.value(ctx, p.register)
 		if err != nil {
 			return locexpr.Location{}, err
 		}
 		return locexpr.MemoryLocation(locexpr.DefaultSpace, address).WithScope(c.Scope()), nil
 	}
-	return u.evaluate(l.Unit, exprs[0])
+	return u.evaluate(ctx, l.Unit, exprs[0])
 }
 
 // CallEntry is what DW_OP_call* does with an entry (A.2.5.4.2): the expression of
 // a DW_AT_location runs on the caller's stack and with its object, a location list
 // is evaluated. Where there is neither, a DW_AT_const_value is the result.
-func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
+func (c *inUnit) CallEntry(ctx context.Context, ref locexpr.EntryRef) (locexpr.Callee, error) {
 	offset := ref.Offset
 	if ref.InUnit {
 		offset += c.unit.Offset()
@@ -173,7 +185,7 @@ func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 	if err != nil {
 		return locexpr.Callee{}, locexpr.IllFormedError(err)
 	}
-	l, ok, err := entry.Location(dwarf.AttrLocation)
+	l, ok, err := entry.Location(dw.AttrLocation)
 	switch {
 	case err != nil:
 		return locexpr.Callee{}, err
@@ -189,18 +201,18 @@ func (c *inUnit) CallEntry(ref locexpr.EntryRef) (locexpr.Callee, error) {
 			Dialect: c.u.code.UnitDialect(l.Unit), OffsetSize: l.Unit.OffsetSize(),
 		}, nil
 	}
-	place, err := c.u.place(&l)
+	place, err := c.u.place(ctx, &l)
 	return locexpr.Callee{Kind: locexpr.CalleeLocation, Location: place}, err
 }
 
 // EntryLocation is where what an implicit pointer points to is: what the entry at an
 // offset of .debug_info describes (DWARF 5, 2.6.1.1.4).
-func (c *inUnit) EntryLocation(offset uint64) (locexpr.Location, error) {
+func (c *inUnit) EntryLocation(ctx context.Context, offset uint64) (locexpr.Location, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Location{}, locexpr.IllFormedError(err)
 	}
-	l, err := c.u.locate(entry)
+	l, err := c.u.locate(ctx, entry)
 	if size, ok := entry.Size(); err == nil && ok && size <= maxPieceBytes {
 		l = l.Object(8*size, c.ByteOrder())
 	}

@@ -3,22 +3,24 @@
 package walk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
 // This file finds variables by their entries of debugging information.
 
 // place evaluates an expression or a location list.
-func (u *unitContext) place(l *dwarf.Location) (place locexpr.Location, err error) {
+func (u *unitContext) place(ctx context.Context, l *dwarf.Location) (place locexpr.Location, err error) {
 	if l.Lists == nil {
-		return u.evaluate(l.Unit, l.Expr)
+		return u.evaluate(ctx, l.Unit, l.Expr)
 	}
-	err = u.in(l.Unit, func(ev *locexpr.Evaluator) error {
-		place, err = ev.EvaluateList(l.Lists, l.Offset, l.Base, u.context(l.Unit))
+	err = u.withUnit(l.Unit, func(ev *locexpr.Evaluator) error {
+		place, err = ev.EvaluateList(ctx, l.Lists, l.Offset, l.Base, u.context(l.Unit))
 		return err
 	})
 	return place, err
@@ -28,23 +30,23 @@ func (u *unitContext) place(l *dwarf.Location) (place locexpr.Location, err erro
 // instance or a completion of.
 const maxOrigins = 16
 
-// locate says where a variable, a parameter or a constant is: by its
+// locate returns where a variable, a parameter or a constant is: by its
 // DW_AT_location, or that of what it is an instance of, which is then the same in
 // all (DWARF 5, 3.3.8.2), or by its DW_AT_const_value. One that was optimized out
 // is at the undefined location.
-func (u *unitContext) locate(variable dwarf.Entry) (locexpr.Location, error) {
+func (u *unitContext) locate(ctx context.Context, variable dwarf.Entry) (locexpr.Location, error) {
 	l, err := variable.Placed()
 	if err != nil {
 		return locexpr.Location{}, err
 	}
-	return u.locateAt(variable, l)
+	return u.locateAt(ctx, variable, l)
 }
 
 // locateAt is locate of a variable whose DW_AT_location, or that of what it is an
 // instance of, is l; nil: it has none.
-func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
+func (u *unitContext) locateAt(ctx context.Context, variable dwarf.Entry, l *dwarf.Location) (locexpr.Location, error) {
 	if l != nil {
-		return u.variableLocation(variable, l)
+		return u.variableLocation(ctx, variable, l)
 	}
 	value, ok, err := u.constant(variable)
 	if err != nil || !ok {
@@ -55,16 +57,16 @@ func (u *unitContext) locateAt(variable dwarf.Entry, l *dwarf.Location) (locexpr
 
 // constant is a DW_AT_const_value as an implicit location.
 func (u *unitContext) constant(e dwarf.Entry) (l locexpr.Location, ok bool, err error) {
-	if block, ok, err := e.Block(dwarf.AttrConstValue); ok || err != nil {
+	if block, ok, err := e.Block(dw.AttrConstValue); ok || err != nil {
 		return locexpr.ImplicitLocation(block), ok, err
 	}
-	if n, ok, err := e.Number(dwarf.AttrConstValue); ok || err != nil {
+	if n, ok, err := e.Number(dw.AttrConstValue); ok || err != nil {
 		return u.integer(n, e), ok, err
 	}
-	if !e.Has(dwarf.AttrConstValue) {
+	if !e.Has(dw.AttrConstValue) {
 		return l, false, nil
 	}
-	text, ok, err := e.Text(dwarf.AttrConstValue)
+	text, ok, err := e.Text(dw.AttrConstValue)
 	return locexpr.ImplicitLocation(append([]byte(text), 0)), ok, err
 }
 
@@ -90,7 +92,7 @@ func (u *unitContext) integer(n int64, e dwarf.Entry) locexpr.Location {
 }
 
 // VariableValue is the value of the variable at an offset of .debug_info.
-func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
+func (c *inUnit) VariableValue(ctx context.Context, offset uint64) (locexpr.Value, error) {
 	entry, err := c.unit.Entry(offset)
 	if err != nil {
 		return locexpr.Value{}, locexpr.IllFormedError(err)
@@ -98,7 +100,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 	if entry, err = c.u.concrete(entry); err != nil {
 		return locexpr.Value{}, err
 	}
-	l, err := c.u.locate(entry)
+	l, err := c.u.locate(ctx, entry)
 	if err != nil {
 		return locexpr.Value{}, err
 	}
@@ -107,7 +109,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 		return locexpr.Value{}, err
 	}
 	b := make([]byte, size)
-	if err := l.Object(8*size, c.ByteOrder()).Read(c, b, 8*size); err != nil {
+	if err := l.Object(8*size, c.ByteOrder()).Read(ctx, c, b, 8*size); err != nil {
 		return locexpr.Value{}, err
 	}
 	if typ == nil {
@@ -119,7 +121,7 @@ func (c *inUnit) VariableValue(offset uint64) (locexpr.Value, error) {
 // concrete is the variable around the frame's PC that is an instance of an abstract
 // one, which gcc names in the bounds of arrays in inlined functions.
 func (u *unitContext) concrete(e dwarf.Entry) (dwarf.Entry, error) {
-	if e.Has(dwarf.AttrLocation) || e.Has(dwarf.AttrConstValue) || u.frame.module == nil {
+	if e.Has(dw.AttrLocation) || e.Has(dw.AttrConstValue) || u.frame.module == nil {
 		return e, nil
 	}
 	scopes, err := u.code.DWARF().ScopesIn(u.frame.lookup, u.frame.function())
@@ -153,13 +155,13 @@ func (u *unitContext) valueType(variable dwarf.Entry) (size uint64, typ *locexpr
 	t, err := variable.Type()
 	for n := 0; err == nil && !t.IsZero() && n < maxOrigins; n++ {
 		switch t.Tag() {
-		case dwarf.TagBaseType:
+		case dw.TagBaseType:
 			typ, err := t.BaseType()
 			if err != nil {
 				return 0, nil, err
 			}
 			return (typ.Size() + 7) / 8, typ, nil
-		case dwarf.TagPointerType, dwarf.TagReferenceType, dwarf.TagRvalueReference, dwarf.TagEnumerationType:
+		case dw.TagPointerType, dw.TagReferenceType, dw.TagRvalueReferenceType, dw.TagEnumerationType:
 			size, ok := variable.Size()
 			if !ok || size == 0 || size*8 > uint64(u.frame.walker.machine.Description.AddressBits) {
 				return 0, nil, locexpr.IllFormedError(fmt.Errorf("type of the %s: %d bytes: %w", variable, size, errNoValueType))

@@ -13,72 +13,39 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/target"
 	"github.com/unwindd/unwindd/locexpr"
-	"github.com/unwindd/unwindd/sdk"
 )
 
 // walker walks one stack after the other. It keeps the memory for frames.
 type walker struct {
 	process *Process
-	memory  Memory
-	whole   targetMemory // that memory is, of a thread of the target
-	sampled sampleMemory // that memory is, of a sample
-	sample  *Sample      // nil: it is a target
 	thread  *thread
-	saved   map[uint32][]byte // of its registers in memory, those that were asked for; nil: one that is not there
-	machine *machine
+	machine *machine // nil: no architecture reads the thread
 	stack   *Stack
-	// Rows of CFI hold expressions in the dialect of their object, those of
-	// plugins in the canonical one. Objects may have a dialect of their own. The
-	// evaluation of one's rule may ask for registers that another's rule places,
-	// so all of them derive from one, and share its limits.
-	cfiEval, pluginEval *locexpr.Evaluator
-	dialectEvals        map[*locexpr.Dialect]*locexpr.Evaluator
 
-	// sampling says that many stacks are walked, of which only the way is wanted:
+	// sampling says that many stacks are walked, of which only the PCs are wanted:
 	// names are found later, and why one stops is told without its addresses,
 	// whose text would cost more than the walk.
 	sampling bool
-	limit    int // frames of the stack, or of a segment of it
+	compiles bool // compiled rows hold for this thread
 
-	// Of a stack that is walked by segments: see goFar.
-	next       *frame // what follows after limit frames; nil: nothing does
-	before     int    // frames of the segments further in
-	isCounting bool   // the frames of the segment are not kept
-	round      *round // nil: it is not walked so
+	frames  []*frame
+	walked  int     // how many of them are those of the stack
+	results []Frame // of the walk before, to be written over
 
-	addresses uint64 // the last address of the default space
-	compiles  bool   // compiled rows hold for this thread
-	mapped    bool   // the thread's binding maps the default space
-	frames    []*frame
-	walked    int           // how many of them are those of the stack
-	results   []Frame       // of the walk before, to be written over
-	segment   *code.Segment // of the frame before; most frames stay in theirs
-	native    *code.Module  // of the thread's architecture: the one whose row was asked for last
-	scratch   [8]byte
-	laneUsed  bool                   // what was evaluated or read depends on the current lane
-	scan      []byte                 // what is searched for return addresses
-	chain     []uint64               // the CFAs of a chain of frames that is believed
-	chained   int                    // how many frames of chains were looked at
-	checked   int                    // how many checks of guesses were made
-	loose     map[looseKey]*looseRow // rows of code in no module
-	fast      fastState
-
-	// A walk that goes round meets its checkpoint again; the checkpoint moves
-	// to the newest frame whenever the count of frames has doubled.
-	checkpoint *frame
-	doubled    int
+	input    input
+	evals    evaluators
+	segment  segmentState
+	recent   recentCode
+	cycle    cycleCheck
+	guesses  guesses
+	unmapped unmappedRows
+	fast     fastState
 }
 
-// looseKey is an address of code in no module.
-type looseKey struct {
-	address uint64
-	exact   bool
-}
-
-// looseRow is the row there, or why there is none.
-type looseRow struct {
-	row  *code.Row
-	none *code.NoRow
+// recentCode is the code that frames before were in: most frames stay in theirs.
+type recentCode struct {
+	segment *code.Segment // of the frame before
+	module  *code.Module  // of the thread's architecture, whose row was asked for last
 }
 
 func newWalker(p *Process, th *thread) *walker {
@@ -90,41 +57,35 @@ func newWalker(p *Process, th *thread) *walker {
 // startThread makes the walker ready for a thread of a target.
 func (w *walker) startThread(p *Process, th *thread, stack *Stack) {
 	w.process = p
-	w.whole = targetMemory{p.state, *p.code.Load()}
-	w.memory, w.sample = &w.whole, nil
+	w.input.setTarget(p)
 	w.start(th, stack)
 }
 
 // startSample makes the walker ready for a sample of its process.
 func (w *walker) startSample(s *Sample, th *thread, stack *Stack) {
-	w.sampled = sampleMemory{s, s.Code}
-	if s.Code == nil {
-		w.sampled.code = w.process
-	}
-	w.memory, w.sample = &w.sampled, s
+	w.input.setSample(s, w.process)
 	w.start(th, stack)
 }
 
-// release lets go of what the walk was of.
+// release lets go of what was walked.
 func (w *walker) release() {
-	w.process, w.thread, w.stack, w.sample, w.segment, w.saved = nil, nil, nil, nil, nil, nil
-	w.whole, w.sampled = targetMemory{}, sampleMemory{}
-	w.next, w.round = nil, nil
-	clear(w.loose)
+	w.process, w.thread, w.stack, w.recent.segment = nil, nil, nil, nil
+	w.input.release()
+	w.segment.next, w.segment.cycle = nil, nil
+	clear(w.unmapped.known)
 }
 
 // start makes the walker ready for a thread whose memory is set.
 func (w *walker) start(th *thread, stack *Stack) {
-	w.thread, w.stack, w.saved = th, stack, nil
-	w.segment, w.native, w.checkpoint, w.doubled, w.walked = nil, nil, nil, 2, 0
-	w.chain, w.chained, w.checked = w.chain[:0], 0, 0
-	w.next, w.before, w.isCounting, w.round = nil, 0, false, nil
-	w.limit = w.process.shared.options.MaxFrames
+	w.thread, w.stack, w.walked, w.input.saved = th, stack, 0, nil
+	w.recent, w.cycle = recentCode{}, newCycleCheck()
+	w.segment = segmentState{limit: w.process.shared.options.MaxFrames}
+	w.guesses.reset()
 	if w.machine != th.arch {
 		w.machine = th.arch
 		w.setMachine()
 	}
-	w.compiles, w.mapped = false, false
+	w.compiles, w.input.isMapped = false, false
 	if w.machine == nil || w.machine.Compiler == nil || th.binding == nil {
 		return
 	}
@@ -136,27 +97,17 @@ func (w *walker) start(th *thread, stack *Stack) {
 			}
 		}
 	}
-	if w.mapped = w.spaceMap(locexpr.DefaultSpace) != nil; w.mapped {
+	if w.input.isMapped = w.spaceMap(locexpr.DefaultSpace) != nil; w.input.isMapped {
 		w.compiles = false
 	}
 }
 
 func (w *walker) setMachine() {
-	w.cfiEval, w.pluginEval, w.addresses = nil, nil, 0
-	w.dialectEvals = nil
+	w.evals = evaluators{}
 	w.setFast()
-	if w.machine == nil {
-		return
+	if w.machine != nil {
+		w.evals = newEvaluators(w.machine)
 	}
-	w.cfiEval = &locexpr.Evaluator{
-		Dialect:     locexpr.DWARF5,
-		AddressBits: w.machine.Description.AddressBits,
-		Order:       w.machine.Order,
-		CFI:         true,
-	}
-	w.pluginEval = w.cfiEval.Derive()
-	w.pluginEval.Dialect = locexpr.Canonical
-	w.addresses = ^uint64(0) >> (64 - min(max(w.machine.Description.AddressBits, 1), 64))
 }
 
 // frame is the memory of the frame with an index, as new. It is the same for
@@ -185,33 +136,13 @@ func (w *walker) index(reg uint64) (i int, ok bool) {
 	return w.machine.Compiler.Index(reg)
 }
 
-// evaluator is the evaluator for the expressions of a row.
-func (w *walker) evaluator(source *code.Row) *locexpr.Evaluator {
-	switch {
-	case source.By != code.ByCFI:
-		return w.pluginEval
-	case source.Dialect == nil || source.Dialect == locexpr.DWARF5:
-		return w.cfiEval
-	}
-	ev := w.dialectEvals[source.Dialect]
-	if ev == nil {
-		if w.dialectEvals == nil {
-			w.dialectEvals = map[*locexpr.Dialect]*locexpr.Evaluator{}
-		}
-		ev = w.cfiEval.Derive()
-		ev.Dialect = source.Dialect
-		w.dialectEvals[source.Dialect] = ev
-	}
-	return ev
-}
-
 // rule is what the row of f says of a column, or the default, and the evaluator
-// for its expression: those of defaults are the plugin's.
+// for its expression, which is the plugin's for defaults.
 func (f *frame) rule(column uint64) (cfi.Rule, *locexpr.Evaluator) {
 	if r, ok := f.source.Rules.Rule(column); ok && r.Kind != cfi.Unspecified {
-		return r, f.walker.evaluator(f.source)
+		return r, f.walker.evals.forRow(f.source)
 	}
-	return f.source.Defaults.Column(column), f.walker.pluginEval
+	return f.source.Defaults.Column(column), f.walker.evals.plugin
 }
 
 func (w *walker) scope() locexpr.Scope {
@@ -235,7 +166,7 @@ func (w *walker) topRegister(reg uint64) (bytes []byte, ok bool) {
 	if bytes, ok = w.thread.Registers.Get(number); ok || len(w.thread.Saved) == 0 {
 		return bytes, ok
 	}
-	if bytes, ok = w.saved[number]; ok {
+	if bytes, ok = w.input.saved[number]; ok {
 		return bytes, bytes != nil
 	}
 	info, ok := w.machine.Description.Register(number)
@@ -245,10 +176,10 @@ func (w *walker) topRegister(reg uint64) (bytes []byte, ok bool) {
 	if !ok {
 		bytes = nil
 	}
-	if w.saved == nil {
-		w.saved = map[uint32][]byte{}
+	if w.input.saved == nil {
+		w.input.saved = map[uint32][]byte{}
 	}
-	w.saved[number] = bytes
+	w.input.saved[number] = bytes
 	return bytes, ok
 }
 
@@ -265,19 +196,19 @@ func (w *walker) liveRegister(reg uint64) (uint64, error) {
 }
 
 // word reads an integer from the default address space.
-func (w *walker) word(address uint64, bits uint32) (uint64, error) {
-	if s := w.sample; s != nil && bits == 64 && !w.mapped {
+func (w *walker) word(ctx context.Context, address uint64, bits uint32) (uint64, error) {
+	if s := w.input.sample; s != nil && bits == 64 && !w.input.isMapped {
 		// Nearly every word that a walk reads is here.
-		if at := address - s.StackStart; at < uint64(len(s.Stack)) && uint64(len(s.Stack))-at >= 8 {
-			return integer(s.Stack[at:at+8], w.machine.Order), nil
+		if offset := address - s.StackStart; offset < uint64(len(s.Stack)) && uint64(len(s.Stack))-offset >= 8 {
+			return integer(s.Stack[offset:offset+8], w.machine.Order), nil
 		}
 	}
-	b := w.scratch[:(bits+7)/8]
+	b := w.input.scratch[:(bits+7)/8]
 	var err error
-	if w.mapped {
-		err = w.readSpace(locexpr.DefaultSpace, w.scope(), address, b)
+	if w.input.isMapped {
+		err = w.readSpace(ctx, locexpr.DefaultSpace, w.scope(), address, b)
 	} else {
-		_, err = w.memory.ReadMemory(locexpr.DefaultSpace, nil, address, b)
+		_, err = w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, address, b)
 	}
 	if err != nil {
 		return 0, err
@@ -290,24 +221,24 @@ func (w *walker) walk(ctx context.Context) { w.walkFrom(ctx, w.top()) }
 
 // walkFrom goes from the first frame of a segment to its last, or to the outermost one.
 func (w *walker) walkFrom(ctx context.Context, f *frame) {
-	isFast := w.sampling && w.sample != nil && w.compiles && w.fast.isUsable
+	isFast := w.sampling && w.input.sample != nil && w.compiles && w.fast.isUsable
 	for f != nil {
 		if isFast {
-			if f = w.goFast(ctx, f); f == nil {
+			if f = w.walkFast(ctx, f); f == nil {
 				return
 			}
 		}
 		w.continueAt(ctx, f)
 		w.add(f)
 		caller, stopped := w.step(ctx, f)
-		w.finish(f)
+		w.finish(ctx, f)
 		switch {
 		case caller == nil:
 			w.stack.Stopped = stopped
 		case w.repeats(f):
 			return
-		case f.index+1 == w.limit:
-			w.stack.Stopped, w.next = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}, caller
+		case f.index+1 == w.segment.limit:
+			w.stack.Stopped, w.segment.next = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", f.index+1)}, caller
 			return
 		case ctx.Err() != nil:
 			w.stack.Stopped = Stopped{StopFrameLimit, "the walk was interrupted: " + ctx.Err().Error()}
@@ -323,7 +254,7 @@ func (w *walker) top() *frame {
 	th := w.thread
 	switch {
 	case th.Unread != "":
-		w.unread()
+		w.walkUnreadable()
 		return nil
 	case th.Problem != "" && !th.noPC:
 		w.stack.Stopped = Stopped{StopNoMemory, th.Problem}
@@ -362,14 +293,14 @@ func (w *walker) place(f *frame) {
 	if f.exact {
 		distance = 0
 	}
-	if w.segment = w.segmentAt(f.pc - distance); w.segment != nil {
-		f.module, f.lookup = w.segment.Module, w.segment.ObjectAddress(f.pc-distance)
+	if w.recent.segment = w.segmentAt(f.pc - distance); w.recent.segment != nil {
+		f.module, f.lookup = w.recent.segment.Module, w.recent.segment.ObjectAddress(f.pc-distance)
 		f.offset = f.lookup + distance
 		return
 	}
 	// A trampoline may be the first instruction of its module.
-	if w.segment = w.segmentAt(f.pc); w.segment != nil {
-		f.module, f.offset = w.segment.Module, w.segment.ObjectAddress(f.pc)
+	if w.recent.segment = w.segmentAt(f.pc); w.recent.segment != nil {
+		f.module, f.offset = w.recent.segment.Module, w.recent.segment.ObjectAddress(f.pc)
 		f.lookup = f.offset
 	}
 }
@@ -388,10 +319,10 @@ func (w *walker) continueAt(ctx context.Context, f *frame) {
 
 // segmentAt finds a segment, first where the frame before was.
 func (w *walker) segmentAt(address uint64) *code.Segment {
-	if s := w.segment; s != nil && address >= s.Start && address < s.End {
+	if s := w.recent.segment; s != nil && address >= s.Start && address < s.End {
 		return s
 	}
-	return w.memory.Segment(address)
+	return w.input.memory.Segment(address)
 }
 
 // add makes the frame part of the result. What is found out about it later
@@ -408,10 +339,11 @@ func (w *walker) add(f *frame) {
 	}
 }
 
-func (w *walker) finish(f *frame) {
+func (w *walker) finish(ctx context.Context, f *frame) {
 	if w.sampling {
 		return
 	}
+	options := &w.process.shared.options
 	out := &w.stack.Frames[f.index]
 	out.Exact = f.exact
 	if f.hasCFA {
@@ -421,22 +353,25 @@ func (w *walker) finish(f *frame) {
 		out.SignalFrame = f.source.IsSignalFrame()
 	}
 	switch {
-	case w.process.shared.options.NoSymbols:
+	case options.NoSymbols:
 	case f.module != nil:
 		out.Symbols = w.process.names(f.module, f.named())
 	case w.process.unplaced != nil:
 		out.Symbols = w.process.unplaced(w.callOf(f))
 	}
+	if !options.Lanes && !options.Registers && options.Locals == nil {
+		return
+	}
 	var d FrameDetails // copied where there is something in it, so that nothing is allocated else
-	if w.process.shared.options.Lanes || w.process.shared.options.Locals != nil {
+	if options.Lanes || options.Locals != nil {
 		var below []LaneGroup
 		if f.index > 0 {
 			below = w.stack.Frames[f.index-1].Lanes()
 		}
-		d.Lanes = f.laneGroups(below)
+		d.Lanes = f.laneGroups(ctx, below)
 	}
-	if w.process.shared.options.Registers && !w.isCounting {
-		d.Registers = f.registers()
+	if options.Registers && !w.segment.isCounting {
+		d.Registers = f.registers(ctx)
 	}
 	if d.Lanes != nil || d.Registers != nil {
 		out.Details = &FrameDetails{Registers: d.Registers, Lanes: d.Lanes}
@@ -462,7 +397,7 @@ func (f *frame) named() uint64 {
 }
 
 // registers are the general registers of a frame that have a value.
-func (f *frame) registers() []RegisterValue {
+func (f *frame) registers(ctx context.Context) []RegisterValue {
 	w := f.walker
 	lanes := w.thread.lanes()
 	var values []RegisterValue
@@ -471,12 +406,12 @@ func (f *frame) registers() []RegisterValue {
 		if r.lanes != 0 && r.lanes != lanes {
 			continue
 		}
-		s, err := f.list(i, r.number)
+		s, err := f.list(ctx, i, r.number)
 		if err != nil || s.kind == slotUndefined {
 			continue
 		}
 		f.listed[i] = s
-		if v, err := f.read(&s, r.number, r.bits); err == nil {
+		if v, err := f.read(ctx, &s, r.number, r.bits); err == nil {
 			values = append(values, RegisterValue{w.registerName(r.number), r.number, r.bits, v})
 		}
 	}
@@ -485,47 +420,38 @@ func (f *frame) registers() []RegisterValue {
 
 // list is find for the register with index i of those that are listed. One that
 // the row of the next frame in leaves alone is where it was found for that one.
-func (f *frame) list(i int, reg uint64) (slot, error) {
-	if _, held := f.held(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
+func (f *frame) list(ctx context.Context, i int, reg uint64) (slot, error) {
+	if _, held := f.placed(reg); !held && f.callee.listed != nil && !f.callee.compiled && f.callee.source != nil && f.callee.source.Rules != nil {
 		if rule, _ := f.callee.rule(reg); rule.Kind == cfi.SameValue {
 			return f.callee.listed[i], nil
 		}
 	}
-	return f.find(reg)
+	return f.find(ctx, reg)
 }
 
-// repeats says whether the walk goes round: the same PC and CFA have been seen
+// repeats reports whether the walk goes in a cycle: the same PC and CFA have been seen
 // before. The repeated frames are taken away again.
 func (w *walker) repeats(f *frame) bool {
 	if !f.hasCFA {
 		return false
 	}
-	if w.round != nil {
-		return w.round.repeats(f)
+	if w.segment.cycle != nil {
+		return w.segment.cycle.repeats(f)
 	}
-	if c := w.checkpoint; c != nil && isSameActivation(c, f) {
-		period := f.index - c.index
-		first := 0
-		for !isSameActivation(w.frames[first], w.frames[first+period]) {
-			first++
-		}
-		w.walked = first + period
-		if !w.sampling {
-			w.stack.Frames = w.stack.Frames[:w.walked]
-		}
-		w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
-		return true
+	period := w.cycle.period(f)
+	if period == 0 {
+		return false
 	}
-	if w.checkpoint == nil || f.index == w.doubled {
-		w.checkpoint, w.doubled = f, 2*f.index+2
+	first := 0
+	for !isSameActivation(w.frames[first], w.frames[first+period]) {
+		first++
 	}
-	return false
-}
-
-// isSameActivation compares frames by PC and CFA together: frames may share a
-// CFA, and the stack may grow either way.
-func isSameActivation(a, b *frame) bool {
-	return a.pc == b.pc && a.cfa == b.cfa && a.cfaSpace == b.cfaSpace && a.hasCFA && b.hasCFA
+	w.walked = first + period
+	if !w.sampling {
+		w.stack.Frames = w.stack.Frames[:w.walked]
+	}
+	w.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+period, first)}
+	return true
 }
 
 // step finds the row of f and recovers its caller. Without a caller it says
@@ -548,7 +474,7 @@ func (w *walker) step(ctx context.Context, f *frame) (*frame, Stopped) {
 	if source.Switches != "" && w.hasOneStack() {
 		return nil, Stopped{StopOutermost, source.Switches}
 	}
-	caller, err := w.recover(f, source)
+	caller, err := w.recover(ctx, f, source)
 	if w.machine.hasLink && err == nil && source.Outermost == "" && source.Switches == "" {
 		if instead, stop, ok := w.withoutLink(ctx, f, caller); ok {
 			return instead, stop
@@ -612,7 +538,7 @@ func (w *walker) withoutRegister(ctx context.Context, f *frame, cause error) (*f
 	return nil, w.stopFor(cause)
 }
 
-// hasRecordBelow says whether a frame, or one that it was found through, was found by a
+// hasRecordBelow reports whether a frame, or one that it was found through, was found by a
 // frame record, from which the stack pointer need not follow.
 func (f *frame) hasRecordBelow() bool {
 	for ; f != nil; f = f.callee {
@@ -623,19 +549,19 @@ func (f *frame) hasRecordBelow() bool {
 	return false
 }
 
-// hasOneStack says whether what is walked is a sample, which has the bytes of one
+// hasOneStack reports whether a sample is walked, which has the bytes of one
 // stack.
 func (w *walker) hasOneStack() bool {
-	if w.sample != nil {
+	if w.input.sample != nil {
 		return true
 	}
 	_, is := w.process.state.(*Sample)
 	return is
 }
 
-// isCode says whether an address is in executable memory.
+// isCode reports whether an address is in executable memory.
 func (w *walker) isCode(address uint64) bool {
-	_, executable := w.memory.Mapped(address)
+	_, executable := w.input.memory.Mapped(address)
 	return executable
 }
 
@@ -647,7 +573,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	stop := Stopped{StopOutermost, "the return address is 0"}
 	column := f.source.Rules.ReturnAddress
 	i, indexed := w.index(column)
-	if s, err := f.findSaved(column, i, indexed); err != nil || s.kind != slotMemory {
+	if s, err := f.findSaved(ctx, column, i, indexed); err != nil || s.kind != slotMemory {
 		return nil, stop // a rule says that it is 0, or the register of a first function
 	}
 	if f.source.By == code.ByRules {
@@ -672,7 +598,7 @@ func (w *walker) zeroReturn(ctx context.Context, f, caller *frame) (*frame, Stop
 	return nil, stop
 }
 
-// isGuessed says whether a frame, or one that it was found through, is a guess
+// isGuessed reports whether a frame, or one that it was found through, is a guess
 // that left registers unknown.
 func (f *frame) isGuessed() bool {
 	for ; f != nil; f = f.callee {
@@ -721,8 +647,8 @@ func stopReason(err error) (reason StopReason, general error) {
 	return StopNoRow, err
 }
 
-// in says what of a row an error is about.
-func (w *walker) in(part string, err error) error {
+// rowError is an error with the part of a row that it is about.
+func (w *walker) rowError(part string, err error) error {
 	if w.sampling {
 		return err
 	}
@@ -753,81 +679,23 @@ func (w *walker) isFirst(f *frame) bool {
 	return w.isCode(f.pc) && !w.isCode(f.pc-distance)
 }
 
-// rowAt finds the row for the PC of a frame. isExact says that the code there is about to
-// execute; else it is behind a call.
-func (w *walker) rowAt(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
-	if f.module != nil {
-		return w.row(ctx, f.module, f.offset, isExact)
-	}
-	key := looseKey{f.pc, isExact}
-	r, isKnown := w.loose[key]
-	if !isKnown {
-		row, err := w.looseRow(ctx, f, isExact)
-		if errors.Is(err, errNoCode) {
-			return nil, err // nothing is allocated for samples of processes that begin to execute
-		}
-		r = &looseRow{row: row}
-		if err != nil && !errors.As(err, &r.none) {
-			return nil, err
-		}
-		if w.loose == nil {
-			w.loose = map[looseKey]*looseRow{}
-		}
-		if len(w.loose) < maxLooseRows && !w.sampling {
-			w.loose[key] = r
-		}
-	}
-	if r.none != nil {
-		return nil, r.none
-	}
-	return r.row, nil
-}
-
-// maxLooseRows bounds the rows of code in no module that are remembered.
-const maxLooseRows = 1 << 16
-
 // row finds the row in force at an address of a module.
 func (w *walker) row(ctx context.Context, m *code.Module, address uint64, isExact bool) (*code.Row, error) {
-	if m != w.native {
+	if m != w.recent.module {
 		if m.Arch != w.machine.Description.Name {
 			return nil, code.ErrOtherMachine
 		}
-		w.native = m
+		w.recent.module = m
 	}
 	return m.Row(ctx, address, isExact)
 }
 
-// looseRow reads the row of code that is in no module.
-func (w *walker) looseRow(ctx context.Context, f *frame, isExact bool) (*code.Row, error) {
-	if !w.isCode(f.pc) {
-		return nil, errNoCode
-	}
-	lookup := f.pc
-	if !isExact {
-		lookup -= uint64(w.machine.Description.CallDistance)
-	}
-	// Mappings are of whole pages, so code that is executable is there from its
-	// page's start on.
-	start := lookup &^ (code.CodeWindow - 1)
-	if w.isCode(start-1) && start > 0 {
-		start -= code.CodeWindow
-	}
-	bytes := make([]byte, lookup-start+code.CodeWindow)
-	n, err := w.memory.ReadMemory(locexpr.DefaultSpace, nil, start, bytes)
-	if start+uint64(n) <= lookup {
-		return nil, &code.NoRow{Reasons: []string{err.Error()}}
-	}
-	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
-		PC: lookup, Start: start, Code: bytes[:n], Exact: isExact,
-	})
-}
-
 // recover computes the CFA of f and the state of its caller. A caller of nil
 // without an error says that the return address is undefined: f is outermost.
-func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
-	if err := f.findCFA(source); err != nil {
+func (w *walker) recover(ctx context.Context, f *frame, source *code.Row) (*frame, error) {
+	if err := f.findCFA(ctx, source); err != nil {
 		f.cfaProblem(err)
-		return nil, w.in("CFA", err)
+		return nil, w.rowError("CFA", err)
 	}
 	var column uint64
 	var i int
@@ -837,17 +705,17 @@ func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
 		i = int(source.Fast.Return)
 		column = w.machine.Compiler.Columns()[i].Number
 	} else {
-		if err := f.applyCallSite(); err != nil {
-			return nil, w.in("call site", err)
+		if err := f.applyCallSite(ctx); err != nil {
+			return nil, w.rowError("call site", err)
 		}
 		f.settle(0)
-		f.evaluateRules()
+		f.evaluateRules(ctx)
 		column = source.Rules.ReturnAddress
 		i, indexed = w.index(column)
 	}
-	s, err := f.findSaved(column, i, indexed)
+	s, err := f.findSaved(ctx, column, i, indexed)
 	if err != nil {
-		return nil, w.in("return address", err)
+		return nil, w.rowError("return address", err)
 	}
 	if s.kind == slotUndefined {
 		return nil, nil
@@ -858,11 +726,11 @@ func (w *walker) recover(f *frame, source *code.Row) (*frame, error) {
 	if !ok || bits > 64 {
 		return nil, fmt.Errorf("return address: column %d is no register of at most 64 bits of %s", column, w.machine.Description.Name)
 	}
-	pc, err := caller.read(&s, column, bits)
+	pc, err := caller.read(ctx, &s, column, bits)
 	if err != nil {
-		return nil, w.in("return address", err)
+		return nil, w.rowError("return address", err)
 	}
-	caller.pc = w.withoutSignature(f, source, pc)
+	caller.pc = w.withoutSignature(ctx, f, source, pc)
 	caller.exact = source.IsSignalFrame() || source.IsInjected
 	w.place(caller)
 	return caller, nil
@@ -876,21 +744,21 @@ func (f *frame) cfaProblem(err error) {
 }
 
 // findCFA computes the CFA of a frame by its row.
-func (f *frame) findCFA(source *code.Row) error {
+func (f *frame) findCFA(ctx context.Context, source *code.Row) error {
 	w := f.walker
 	if !source.IsCompiled || !w.compiles {
-		l, err := source.Rules.CFA.Location(w.evaluator(source), frameContext{frame: f})
+		l, err := source.Rules.CFA.Location(ctx, w.evals.forRow(source), frameContext{frame: f})
 		if err != nil {
 			return err
 		}
 		f.cfaSpace, f.cfa, f.hasCFA = l.MemoryAddress()
 		return nil
 	}
-	v, err := f.compiledValue(int(source.Fast.Register))
+	v, err := f.compiledValue(ctx, int(source.Fast.Register))
 	if err != nil {
 		return err
 	}
-	f.cfa, f.cfaSpace = (v+uint64(int64(source.Fast.Offset)))&w.addresses, locexpr.DefaultSpace
+	f.cfa, f.cfaSpace = (v+uint64(int64(source.Fast.Offset)))&w.machine.addresses, locexpr.DefaultSpace
 	f.hasCFA, f.compiled = true, true
 	return nil
 }

@@ -18,16 +18,16 @@ type sampleMemory struct {
 	code   SampleCode
 }
 
-// ReadMemory reads the stack's bytes, and what is read-only in the modules. The
+// ReadMemory reads the stack's bytes, and read-only memory of the modules. The
 // errors of a recording's samples, of which there are millions, have no text of
 // their own.
 func (m *sampleMemory) ReadMemory(space locexpr.AddressSpace, _ *target.Thread, address uint64, buf []byte) (n int, err error) {
 	s := m.sample
-	switch at := address - s.StackStart; {
+	switch offset := address - s.StackStart; {
 	case space != locexpr.DefaultSpace:
 		return 0, fmt.Errorf("address space %d: %w", space, target.ErrNoMemory)
-	case at < uint64(len(s.Stack)):
-		if n = copy(buf, s.Stack[at:]); n == len(buf) {
+	case offset < uint64(len(s.Stack)):
+		if n = copy(buf, s.Stack[offset:]); n == len(buf) {
 			return n, nil
 		}
 		err = target.ErrEndOfStack
@@ -46,14 +46,14 @@ func (m *sampleMemory) readCode(address uint64, buf []byte) (int, error) {
 	if m.sample.Code != nil && isAbove {
 		return 0, target.ErrEndOfStack
 	}
-	at := m.code.Segment(address)
-	if at == nil || at.Module.Code.IsLoose() {
+	segment := m.code.Segment(address)
+	if segment == nil || segment.Module.Code.IsLoose() {
 		if isAbove {
 			return 0, target.ErrEndOfStack
 		}
 		return 0, target.ErrNoMemory
 	}
-	return at.Module.ReadCode(at.ObjectAddress(address), buf)
+	return segment.Module.ReadCode(segment.ObjectAddress(address), buf)
 }
 
 func (m *sampleMemory) Mapped(address uint64) (mapped, executable bool) {
@@ -65,7 +65,7 @@ func (m *sampleMemory) Mapped(address uint64) (mapped, executable bool) {
 
 func (m *sampleMemory) Segment(address uint64) *code.Segment { return m.code.Segment(address) }
 
-// IsCode says whether there is code at an address.
+// IsCode reports whether there is code at an address.
 func (p *Process) IsCode(address uint64) bool { return p.Segment(address) != nil }
 
 // A Walker walks the stacks of the samples of one process, one after the other,
@@ -88,7 +88,7 @@ func (p *Process) Walker() *Walker {
 	return k
 }
 
-// Walk walks the stack of a sample, whose modules are those of the target. The
+// Walk walks the stack of a sample, which has the modules of the target. The
 // Stack and what it refers to are valid until the next call.
 func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
 	k.walker.sampling = false
@@ -98,7 +98,7 @@ func (k *Walker) Walk(ctx context.Context, s *Sample) *Stack {
 func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 	p := k.walker.process
 	k.walker.walked = 0 // also where the sample is not walked here
-	p.Bind(ctx)
+	p.Bind()
 	k.stack = Stack{Thread: &k.sample, Frames: k.stack.Frames[:0]}
 	k.sample = target.Thread{ID: s.ThreadID, Arch: s.Arch, Registers: s.Registers}
 	m := p.machines[s.Arch]
@@ -128,7 +128,7 @@ func (k *Walker) walk(ctx context.Context, s *Sample) *Stack {
 // thread is not of this kind.
 func (k *Walker) bind(ctx context.Context, m *machine, s *Sample) bool {
 	pc, ok := s.Registers.Uint64(m.Description.PC, m.Description.ByteOrder)
-	if ok && k.plain == m && pc <= k.walker.addresses {
+	if ok && k.plain == m && pc <= m.addresses {
 		k.thread.binding.PC = pc
 		return true
 	}
@@ -167,7 +167,7 @@ type Step struct {
 // Named is the address that the frame is named by.
 func (s *Step) Named() uint64 { return s.Offset - uint64(s.Back) }
 
-// CodeKind says what the Owner of a Step is.
+// CodeKind is the kind of the Owner of a Step.
 type CodeKind uint8
 
 // The kinds of code.
@@ -178,8 +178,8 @@ const (
 	GuestCode                   // a virtual machine's; Owner is a perfdata.Context
 )
 
-// Trace walks the stack of a sample, of which only the way is wanted: it appends the
-// frames, innermost first, and says why the stack ends, without the addresses of this
+// Trace walks the stack of a sample, of which only the PCs are wanted: it appends the
+// frames, innermost first, and returns why the stack ends, without the addresses of this
 // sample. owner is the Owner of code in no module.
 func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Step) ([]Step, Stopped) {
 	k.walker.sampling = true
@@ -196,14 +196,14 @@ func (k *Walker) Trace(ctx context.Context, s *Sample, owner uint32, steps []Ste
 	return steps, stack.Stopped
 }
 
-// IsSignalFrame says whether a frame of the sample that was traced last is a signal
+// IsSignalFrame reports whether a frame of the sample that was traced last is a signal
 // trampoline, 0 being the top one.
 func (k *Walker) IsSignalFrame(i int) bool {
 	f := k.walker.frames[i]
 	return f.source != nil && f.source.IsSignalFrame()
 }
 
-// IsEvaluated says whether the CFA of a frame of the sample that was traced last was
+// IsEvaluated reports whether the CFA of a frame of the sample that was traced last was
 // evaluated, and not computed by a compiled row.
 func (k *Walker) IsEvaluated(i int) bool {
 	f := k.walker.frames[i]

@@ -5,6 +5,7 @@ package amdgpu
 import (
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -67,11 +68,11 @@ func TestDialectsAreThoseThatAreBuiltIn(t *testing.T) {
 		if builtIn.Name != name {
 			t.Errorf("%s is built in as %s", name, builtIn.Name)
 		}
-		for _, o := range operations {
-			_, want, wantOK := builtIn.Lookup(o.name)
-			_, got, ok := own.Lookup(o.name)
+		for _, o := range dw.VendorOps {
+			_, want, wantOK := builtIn.Lookup(o.Name)
+			_, got, ok := own.Lookup(o.Name)
 			if ok != wantOK || got != want {
-				t.Errorf("%s: %s is %+v %v, built in as %+v %v", name, o.name, got, ok, want, wantOK)
+				t.Errorf("%s: %s is %+v %v, built in as %+v %v", name, o.Name, got, ok, want, wantOK)
 			}
 		}
 	}

@@ -2,23 +2,10 @@
 
 package visa
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// Operations of DWARF expressions (DWARF 5, 7.7.1), and after opUser those of the
-// canonical dialect that DWARF has no number for.
-const (
-	opConstu = 0x10
-	opDrop   = 0x13
-	opMul    = 0x1e
-	opPlus   = 0x22
-	opLit0   = 0x30
-	opRegx   = 0x90
-	opPiece  = 0x93
-	opUser   = 0xe9
-
-	userFormAddress  = 0x02 // DW_OP_LLVM_form_aspace_address
-	userOffsetUconst = 0x05 // DW_OP_LLVM_offset_uconst
-	userRegvalBits   = 0x55 // DW_OP_INTEL_regval_bits
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // An expression is one in the canonical dialect.
@@ -27,14 +14,14 @@ type expression []byte
 // constant pushes a number.
 func (e expression) constant(n uint64) expression {
 	if n < 32 {
-		return append(e, opLit0+byte(n))
+		return append(e, dw.OpLit0+byte(n))
 	}
-	return binary.AppendUvarint(append(e, opConstu), n)
+	return binary.AppendUvarint(append(e, dw.OpConstu), n)
 }
 
 // word pushes the 32 bits at a byte of a register.
 func (e expression) word(register uint32, at uint64) expression {
-	return append(e.constant(uint64(register)).constant(8*at), opUser, userRegvalBits, 32)
+	return append(e.constant(uint64(register)).constant(8*at), dw.OpLLVMUser, dw.UserIntelRegvalBits, 32)
 }
 
 // framePointer pushes the address in the scratch space that is in a register, in
@@ -42,7 +29,7 @@ func (e expression) word(register uint32, at uint64) expression {
 func (e expression) framePointer(register uint32, at, unit uint64) expression {
 	e = e.word(register, at)
 	if unit != 1 {
-		e = append(e.constant(unit), opMul)
+		e = append(e.constant(unit), dw.OpMul)
 	}
 	return e
 }
@@ -52,32 +39,32 @@ func (e expression) plus(n uint64) expression {
 	if n == 0 {
 		return e
 	}
-	return append(e.constant(n), opPlus)
+	return append(e.constant(n), dw.OpPlus)
 }
 
 // inScratch makes a place in the scratch space of an address.
 func (e expression) inScratch() expression {
-	return append(e.constant(uint64(scratch)), opUser, userFormAddress)
+	return append(e.constant(uint64(scratch)), dw.OpLLVMUser, dw.UserFormAspaceAddress)
 }
 
 // inRegister pushes the place at a byte of a register.
 func (e expression) inRegister(register uint32, at uint64) expression {
-	e = binary.AppendUvarint(append(e, opRegx), uint64(register))
+	e = binary.AppendUvarint(append(e, dw.OpRegx), uint64(register))
 	if at == 0 {
 		return e
 	}
-	return binary.AppendUvarint(append(e, opUser, userOffsetUconst), at)
+	return binary.AppendUvarint(append(e, dw.OpLLVMUser, dw.UserOffsetUconst), at)
 }
 
 // drop takes away what is on top.
-func (e expression) drop() expression { return append(e, opDrop) }
+func (e expression) drop() expression { return append(e, dw.OpDrop) }
 
 // piece makes the place on top so many bytes of a composite.
 func (e expression) piece(size uint64) expression {
-	return binary.AppendUvarint(append(e, opPiece), size)
+	return binary.AppendUvarint(append(e, dw.OpPiece), size)
 }
 
 // offset moves the place on top by so many bytes.
 func (e expression) offset(n uint64) expression {
-	return binary.AppendUvarint(append(e, opUser, userOffsetUconst), n)
+	return binary.AppendUvarint(append(e, dw.OpLLVMUser, dw.UserOffsetUconst), n)
 }

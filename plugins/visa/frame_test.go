@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/plugins/visa/stream"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -299,17 +300,6 @@ func (w *frameWriter) entry(body []byte) {
 	w.b = append(w.b, body...)
 }
 
-// operands of call frame instructions.
-const (
-	cfaAdvance1   = 0x02
-	cfaAdvance2   = 0x03
-	cfaUndefined  = 0x07
-	cfaSame       = 0x08
-	cfaRegister   = 0x09
-	cfaExpression = 0x10
-	cfaDefCFA     = 0x0f
-)
-
 func withLength(op []byte, expr []byte) []byte {
 	return append(append(op, byte(len(expr))), expr...)
 }
@@ -317,13 +307,13 @@ func withLength(op []byte, expr []byte) []byte {
 // pointerExpression is one of the compiler's: a word of r125, in units, in the
 // scratch space.
 func pointerExpression(bit uint16, owords bool) []byte {
-	e := binary.LittleEndian.AppendUint32([]byte{0x0c}, 141)
-	e = binary.LittleEndian.AppendUint16(append(e, 0x0a), bit)
+	e := binary.LittleEndian.AppendUint32([]byte{dw.OpConst4u}, 141)
+	e = binary.LittleEndian.AppendUint16(append(e, dw.OpConst2u), bit)
 	e = append(e, 0xfe, 32)
 	if owords {
-		e = append(e, 0x08, 16, 0x1e)
+		e = append(e, dw.OpConst1u, 16, dw.OpMul)
 	}
-	return append(e, 0x76, 0, 0x22)
+	return append(e, dw.OpBreg0+6, 0, dw.OpPlus)
 }
 
 func placeExpression(at uint32) []byte {
@@ -336,15 +326,15 @@ func placedFrame() []byte {
 	w := &frameWriter{}
 	cie := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
 	cie = append(cie, 4, 0, 8, 0, 1, 1, 0)
-	cie = append(cie, withLength([]byte{cfaDefCFA}, pointerExpression(64, true))...)
+	cie = append(cie, withLength([]byte{dw.CFADefCFAExpression}, pointerExpression(64, true))...)
 	for n := range uint64(128) {
-		op := byte(cfaUndefined)
+		op := byte(dw.CFAUndefined)
 		if n >= 60 {
-			op = cfaSame
+			op = dw.CFASameValue
 		}
 		cie = binary.AppendUvarint(append(cie, op), 16+n)
 	}
-	cie = append(cie, cfaRegister, 0, 141, 1)
+	cie = append(cie, dw.CFARegister, 0, 141, 1)
 	w.entry(cie)
 	fde := func(start, size uint64, body ...byte) {
 		b := binary.LittleEndian.AppendUint64(nil, 0)
@@ -352,15 +342,15 @@ func placedFrame() []byte {
 		b = binary.LittleEndian.AppendUint64(b, size)
 		w.entry(append(b, body...))
 	}
-	fde(0, 848, cfaUndefined, 0)
-	body := []byte{cfaAdvance1, 48}
-	body = append(body, withLength([]byte{cfaDefCFA}, pointerExpression(96, true))...)
-	body = append(body, withLength([]byte{cfaExpression, 141, 1}, placeExpression(0))...)
-	body = append(body, withLength([]byte{cfaExpression, 0}, placeExpression(0))...)
-	body = append(body, cfaAdvance1, 48)
-	body = append(body, withLength([]byte{cfaExpression, 76}, placeExpression(64))...)
-	body = append(body, cfaAdvance2, 0x28, 0x02, cfaSame, 76)                     // at 648
-	body = append(body, cfaAdvance1, 16, cfaSame, 141, 1, cfaRegister, 0, 141, 1) // at 664
+	fde(0, 848, dw.CFAUndefined, 0)
+	body := []byte{dw.CFAAdvanceLoc1, 48}
+	body = append(body, withLength([]byte{dw.CFADefCFAExpression}, pointerExpression(96, true))...)
+	body = append(body, withLength([]byte{dw.CFAExpression, 141, 1}, placeExpression(0))...)
+	body = append(body, withLength([]byte{dw.CFAExpression, 0}, placeExpression(0))...)
+	body = append(body, dw.CFAAdvanceLoc1, 48)
+	body = append(body, withLength([]byte{dw.CFAExpression, 76}, placeExpression(64))...)
+	body = append(body, dw.CFAAdvanceLoc2, 0x28, 0x02, dw.CFASameValue, 76)                        // at 648
+	body = append(body, dw.CFAAdvanceLoc1, 16, dw.CFASameValue, 141, 1, dw.CFARegister, 0, 141, 1) // at 664
 	fde(1744, 704, body...)
 	return w.b
 }
@@ -441,7 +431,7 @@ func TestOtherExpressionsAreNotTheCompilers(t *testing.T) {
 func TestSIMDWidthOfAUnit(t *testing.T) {
 	abbrev := []byte{
 		1, 0x11, 1, // DW_TAG_compile_unit, with children
-		0x25, formStr, 0x11, 0x01, 0x80, 0x48, formData2, 0, 0,
+		byte(dw.AttrProducer), byte(dw.FormString), byte(dw.AttrLowPC), byte(dw.FormAddr), 0x80, 0x48, byte(dw.FormData2), 0, 0,
 	}
 	info := func(width uint16) []byte {
 		b := []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1, 'i', 'g', 'c', 0, 1, 2, 3, 4, 5, 6, 7, 8}
@@ -552,9 +542,9 @@ func TestDescribedKernelsWithSubroutinesAreNotTheOutermost(t *testing.T) {
 	w := &frameWriter{}
 	cie := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
 	cie = append(cie, 4, 0, 8, 0, 1, 1, 0)
-	w.entry(append(cie, withLength([]byte{cfaDefCFA}, pointerExpression(64, true))...))
+	w.entry(append(cie, withLength([]byte{dw.CFADefCFAExpression}, pointerExpression(64, true))...))
 	fde := binary.LittleEndian.AppendUint64(make([]byte, 16), 0x2e8)
-	w.entry(append(fde, cfaUndefined, 0))
+	w.entry(append(fde, dw.CFAUndefined, 0))
 	text := textOf(t, "tgllp-k-O2-1.elf")
 	for _, calls := range []bool{false, true} {
 		code := slices.Clone(text)

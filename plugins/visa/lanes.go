@@ -5,6 +5,8 @@ package visa
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // findLanes finds how many lanes the kernel of each section has: where a Gen ELF
@@ -30,18 +32,15 @@ func (o *codeObject) findLanes() {
 
 // Of DWARF: what is read of the first debugging information entry.
 const (
-	attrSimdWidth = 0x2400 // DW_AT_INTEL_simd_width
-	dwarfHeader   = 11     // bytes of a unit's header in 32-bit DWARF 4
+	dwarfHeader   = 11 // bytes of a unit's header in 32-bit DWARF 4
 	maxAttributes = 64
-
-	formData2 = 0x05 // DW_FORM_data2
-	formStr   = 0x08 // DW_FORM_string
 )
 
 // formSizes are how many bytes attributes have in 32-bit DWARF with addresses of 8
 // bytes (DWARF 4, 7.5.4), of the forms that units have.
-var formSizes = map[uint64]int{
-	0x01: 8, formData2: 2, 0x06: 4, 0x07: 8, 0x0b: 1, 0x0c: 1, 0x0e: 4, 0x17: 4, 0x19: 0,
+var formSizes = map[dw.Form]int{
+	dw.FormAddr: 8, dw.FormData2: 2, dw.FormData4: 4, dw.FormData8: 8, dw.FormData1: 1, dw.FormFlag: 1, dw.FormStrp: 4,
+	dw.FormSecOffset: 4, dw.FormFlagPresent: 0,
 }
 
 // simdWidth reads DW_AT_INTEL_simd_width of the first unit.
@@ -60,13 +59,14 @@ func simdWidth(info, abbrev []byte) (width uint64, ok bool) {
 	a.uleb()  // the tag
 	a.skip(1) // whether there are children
 	for range maxAttributes {
-		attribute, form := a.uleb(), a.uleb()
+		attribute, number := a.uleb(), a.uleb()
+		form := dw.Form(min(number, 0xffff))
 		switch size, known := formSizes[form]; {
 		case !a.ok || attribute == 0:
 			return 0, false
-		case attribute == attrSimdWidth && form == formData2 && len(rest.b) >= 2:
+		case attribute == uint64(dw.AttrINTELSimdWidth) && form == dw.FormData2 && len(rest.b) >= 2:
 			return uint64(binary.LittleEndian.Uint16(rest.b)), rest.ok
-		case form == formStr:
+		case form == dw.FormString:
 			end := bytes.IndexByte(rest.b, 0)
 			if end < 0 {
 				return 0, false

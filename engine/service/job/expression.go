@@ -264,8 +264,8 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 		if err != nil {
 			return nil, wrong("--object: %w", err)
 		}
-		around.Object = func(c locexpr.Context) (locexpr.Location, error) {
-			l, err := objectOf.Location(object, c)
+		around.Object = func(ctx context.Context, c locexpr.Context) (locexpr.Location, error) {
+			l, err := objectOf.Location(ctx, object, c)
 			if err != nil {
 				return l, fmt.Errorf("--object: %w", err)
 			}
@@ -285,12 +285,12 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 				out.Trace = append(out.Trace, report.TraceStep{Offset: step.Offset, Op: step.Op, Stack: step.Stack})
 			}
 		}
-		result, err := ev.Evaluate(expr, c, kinds[x.job.Kind], x.stack...)
+		result, err := ev.Evaluate(ctx, expr, c, kinds[x.job.Kind], x.stack...)
 		if err != nil {
 			return err
 		}
 		out.SetResult(result, locexpr.ByteOrder(x.d.ByteOrder), names)
-		return x.read(out, result, c)
+		return x.read(ctx, out, result, c)
 	})
 	if err != nil {
 		out.SetError(err)
@@ -299,7 +299,7 @@ func (x *Expression) evaluate(ctx context.Context, t *engine.Target, th *target.
 }
 
 // read reads bits of the result's location.
-func (x *Expression) read(out *report.Evaluation, result locexpr.Entry, c locexpr.Context) error {
+func (x *Expression) read(ctx context.Context, out *report.Evaluation, result locexpr.Entry, c locexpr.Context) error {
 	bits := x.job.Read
 	if bits == 0 {
 		return nil
@@ -308,7 +308,7 @@ func (x *Expression) read(out *report.Evaluation, result locexpr.Entry, c locexp
 		return errors.New("--read: the result is a value, expected a location")
 	}
 	b := make([]byte, (bits+7)/8)
-	if err := result.Location().Read(c, b, bits); err != nil {
+	if err := result.Location().Read(ctx, c, b, bits); err != nil {
 		return fmt.Errorf("reading %d bits: %w", bits, err)
 	}
 	out.Read = hex.EncodeToString(b)

@@ -4,6 +4,7 @@ package breakpad
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -78,7 +79,7 @@ func FuzzSymbols(f *testing.F) {
 
 // run evaluates all of a row, for what it may do wrong.
 func (m machine) run(row *cfi.Row) {
-	if location, err := row.CFA.Location(nil, m); err == nil {
+	if location, err := row.CFA.Location(context.Background(), nil, m); err == nil {
 		for _, r := range row.Rules {
 			_, _ = m.rule(r.Rule, r.Column, location)
 		}

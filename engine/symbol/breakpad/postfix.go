@@ -5,34 +5,8 @@ package breakpad
 import (
 	"strconv"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
-)
-
-// The operations of DWARF 5, 2.5.1, that expressions are translated to.
-const (
-	opDeref  = 0x06
-	opConstu = 0x10
-	opConsts = 0x11
-	opDup    = 0x12
-	opDrop   = 0x13
-	opOver   = 0x14
-	opPick   = 0x15
-	opSwap   = 0x16
-	opAnd    = 0x1a
-	opDiv    = 0x1b
-	opMinus  = 0x1c
-	opMod    = 0x1d
-	opMul    = 0x1e
-	opNeg    = 0x1f
-	opPlus   = 0x22
-	opShl    = 0x24
-	opShr    = 0x25
-	opLt     = 0x2d
-	opNe     = 0x2e
-	opLit0   = 0x30
-	opLit1   = 0x31
-	opBreg0  = 0x70
-	opBregx  = 0x92
 )
 
 // unsignedDivide divides a by b as unsigned numbers, where DW_OP_div is signed and
@@ -43,18 +17,18 @@ const (
 // upper half the quotient p is 1 where a is not below b. There are no branches,
 // whose distance would be in the byte order of the target.
 var unsignedDivide = []byte{
-	opOver, opLit1, opShr, opOver, opDiv, opLit1, opShl, // a b 2*((a/2)/b)
-	opDup, opPick, 2, opMul, opPick, 3, opSwap, opMinus, // a b 2*((a/2)/b) r
-	opDup, opPick, 3, opMod, opNe, opPlus, // a b q
-	opPick, 2, opPick, 2, opMod, opPick, 3, opNe, // a b q p
-	opOver, opMinus, opPick, 2, opLit0, opLt, opMul, opPlus, // a b (b < 0 ? p : q)
-	opSwap, opDrop, opSwap, opDrop,
+	dw.OpOver, dw.OpLit0 + 1, dw.OpShr, dw.OpOver, dw.OpDiv, dw.OpLit0 + 1, dw.OpShl, // a b 2*((a/2)/b)
+	dw.OpDup, dw.OpPick, 2, dw.OpMul, dw.OpPick, 3, dw.OpSwap, dw.OpMinus, // a b 2*((a/2)/b) r
+	dw.OpDup, dw.OpPick, 3, dw.OpMod, dw.OpNe, dw.OpPlus, // a b q
+	dw.OpPick, 2, dw.OpPick, 2, dw.OpMod, dw.OpPick, 3, dw.OpNe, // a b q p
+	dw.OpOver, dw.OpMinus, dw.OpPick, 2, dw.OpLit0, dw.OpLt, dw.OpMul, dw.OpPlus, // a b (b < 0 ? p : q)
+	dw.OpSwap, dw.OpDrop, dw.OpSwap, dw.OpDrop,
 }
 
 // operators are those of two operands, by their token, and what they become. "@"
 // aligns the first operand down to the second, a power of two.
 var operators = map[string][]byte{
-	"+": {opPlus}, "-": {opMinus}, "*": {opMul}, "/": unsignedDivide, "%": {opMod}, "@": {opNeg, opAnd},
+	"+": {dw.OpPlus}, "-": {dw.OpMinus}, "*": {dw.OpMul}, "/": unsignedDivide, "%": {dw.OpMod}, "@": {dw.OpNeg, dw.OpAnd},
 }
 
 // The bounds of an expression: the operands on its stack, which DW_OP_pick counts
@@ -91,7 +65,7 @@ type postfix struct {
 	code      []byte
 	stack     []operand
 	hasCFA    bool // it has .cfa in it
-	isLoaded  bool // its last operation is opDeref
+	isLoaded  bool // its last operation is DW_OP_deref
 }
 
 // parsePostfix translates an expression; false when it is none, or when it names
@@ -129,7 +103,7 @@ func (p *postfix) load() bool {
 	if len(p.stack) == 0 {
 		return false
 	}
-	p.code = append(p.code, opDeref)
+	p.code = append(p.code, dw.OpDeref)
 	top := &p.stack[len(p.stack)-1]
 	if top.base == theCFA && !top.loaded {
 		top.loaded = true
@@ -183,9 +157,9 @@ func (p *postfix) number(token string) bool {
 	p.stack = append(p.stack, operand{offset: v})
 	switch {
 	case v >= 0 && v < 32:
-		p.code = append(p.code, opLit0+byte(v))
+		p.code = append(p.code, dw.OpLit0+byte(v))
 	default:
-		p.code = leb128.AppendSigned(append(p.code, opConsts), v)
+		p.code = leb128.AppendSigned(append(p.code, dw.OpConsts), v)
 	}
 	return true
 }
@@ -194,7 +168,7 @@ func (p *postfix) number(token string) bool {
 func (p *postfix) name(token string) bool {
 	if token == cfaName {
 		p.hasCFA = true
-		p.code = append(p.code, opPick, byte(len(p.stack)))
+		p.code = append(p.code, dw.OpPick, byte(len(p.stack)))
 		p.stack = append(p.stack, operand{base: theCFA})
 		return true
 	}
@@ -204,10 +178,10 @@ func (p *postfix) name(token string) bool {
 	}
 	p.stack = append(p.stack, operand{base: theRegister, register: number})
 	if number < 32 {
-		p.code = append(p.code, opBreg0+byte(number), 0)
+		p.code = append(p.code, dw.OpBreg0+byte(number), 0)
 		return true
 	}
-	p.code = append(p.code, opBregx)
+	p.code = append(p.code, dw.OpBregx)
 	for ; number >= 0x80; number >>= 7 {
 		p.code = append(p.code, byte(number)|0x80)
 	}

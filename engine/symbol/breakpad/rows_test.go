@@ -4,6 +4,7 @@ package breakpad
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,18 +55,20 @@ func (m machine) memory(address uint64) uint64 {
 func (m machine) Scope() locexpr.Scope                          { return locexpr.Scope{Lane: -1} }
 func (m machine) RegisterBits(uint64) (uint32, bool)            { return m.bits, true }
 func (m machine) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return m.bits, true }
-func (m machine) RegisterValue(n uint64) (uint64, error)        { return m.register(n), nil }
-func (m machine) Register(n uint64) (locexpr.Location, error) {
+func (m machine) RegisterValue(_ context.Context, n uint64) (uint64, error) {
+	return m.register(n), nil
+}
+func (m machine) Register(_ context.Context, n uint64) (locexpr.Location, error) {
 	return locexpr.RegisterLocation(n, m.Scope()), nil
 }
-func (m machine) ReadRegister(n uint64, _ locexpr.Scope, dst []byte, _, _ uint64) error {
+func (m machine) ReadRegister(_ context.Context, n uint64, _ locexpr.Scope, dst []byte, _, _ uint64) error {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], m.register(n))
 	copy(dst, b[:])
 	return nil
 }
 
-func (m machine) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (m machine) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], m.memory(address))
 	copy(dst, b[:])
@@ -136,12 +139,12 @@ func (m machine) rule(r cfi.Rule, column uint64, cfa locexpr.Location) (uint64, 
 		return 0, errUndefined
 	}
 	ev := &locexpr.Evaluator{AddressBits: m.bits, CFI: true}
-	l, err := r.Location(ev, m, column, cfa)
+	l, err := r.Location(context.Background(), ev, m, column, cfa)
 	if err != nil {
 		return 0, err
 	}
 	var b [8]byte
-	if err := l.Read(m, b[:m.bits/8], uint64(m.bits)); err != nil {
+	if err := l.Read(context.Background(), m, b[:m.bits/8], uint64(m.bits)); err != nil {
 		return 0, err
 	}
 	return binary.LittleEndian.Uint64(b[:]), nil
@@ -154,7 +157,7 @@ func (m machine) check(t *testing.T, where string, row *cfi.Row, texts map[strin
 	if err != nil {
 		t.Fatalf("%s: .cfa %q: a row, but %v", where, texts[cfaName], err)
 	}
-	location, err := row.CFA.Location(&locexpr.Evaluator{AddressBits: m.bits, CFI: true}, m)
+	location, err := row.CFA.Location(t.Context(), &locexpr.Evaluator{AddressBits: m.bits, CFI: true}, m)
 	if isOutside(err) {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // namesByNumber is the inverse of numbers.
@@ -159,7 +160,7 @@ func TestWrittenText(t *testing.T) {
 		return &cfi.Row{Start: start, End: end, ReturnAddress: back, Rules: rules, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: rsp, Offset: offset}}
 	}
 	hard := row(0x30, 0x38, 8)
-	hard.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{opBreg0 + 7, 8, opAnd}}
+	hard.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expr: []byte{dw.OpBreg0 + 7, 8, dw.OpAnd}}
 	rows := []*cfi.Row{
 		row(0x10, 0x12, 8, cfi.RegisterRule{Column: back, Rule: at(-8)}),
 		row(0x12, 0x20, 16, cfi.RegisterRule{Column: back, Rule: at(-8)}, cfi.RegisterRule{Column: rbx, Rule: at(-16)}),
@@ -167,7 +168,7 @@ func TestWrittenText(t *testing.T) {
 		hard,
 		row(0x38, 0x40, 8, cfi.RegisterRule{Column: back, Rule: cfi.Rule{Kind: cfi.Undefined}},
 			cfi.RegisterRule{Column: rbx, Rule: cfi.Rule{Kind: cfi.Register, Register: rbp}},
-			cfi.RegisterRule{Column: rbp, Rule: cfi.Rule{Kind: cfi.Expression, Expr: []byte{0x23, 16, opDeref, opLit0 + 3, opMul}}},
+			cfi.RegisterRule{Column: rbp, Rule: cfi.Rule{Kind: cfi.Expression, Expr: []byte{0x23, 16, dw.OpDeref, dw.OpLit0 + 3, dw.OpMul}}},
 			cfi.RegisterRule{Column: rsp, Rule: cfi.Rule{Kind: cfi.ValExpression, Expr: []byte{0xff}}}),
 	}
 	s := &Source{

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -223,7 +224,7 @@ func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 }
 
 // dwarfOperators are the operations that have an operator of their own.
-var dwarfOperators = map[byte]string{opDeref: " ^", opPlus: " +", opMinus: " -", opMul: " *", opMod: " %"}
+var dwarfOperators = map[byte]string{dw.OpDeref: " ^", dw.OpPlus: " +", dw.OpMinus: " -", dw.OpMul: " *", dw.OpMod: " %"}
 
 // expression writes a DWARF expression as a postfix one. Both run on a stack, so
 // an operation becomes its operator; there are few. The CFA is on the stack at
@@ -244,16 +245,16 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 		n := len(stack)
 		operator := dwarfOperators[op]
 		switch {
-		case op == opDeref && n >= 1:
+		case op == dw.OpDeref && n >= 1:
 			stack[n-1] += operator
-		case op == 0x23 && n >= 1: // DW_OP_plus_uconst
+		case op == dw.OpPlusUconst && n >= 1:
 			v, after, err := leb128.Unsigned(code, at+1)
 			if err != nil {
 				return "", false
 			}
 			stack[n-1] += " " + strconv.FormatUint(v, 10) + " +"
 			at = after - 1
-		case op == opPick && at+1 < len(code) && n > int(code[at+1]):
+		case op == dw.OpPick && at+1 < len(code) && n > int(code[at+1]):
 			stack = append(stack, stack[n-1-int(code[at+1])])
 			at++
 		case operator != "" && n >= 2:
@@ -277,27 +278,27 @@ func (x *writer) operand(code []byte, at int) (next int, text string, ok bool) {
 	op := code[at]
 	at++
 	switch {
-	case op >= opLit0 && op < opLit0+32:
-		return at, strconv.Itoa(int(op - opLit0)), true
-	case op == opConstu:
+	case op >= dw.OpLit0 && op <= dw.OpLit31:
+		return at, strconv.Itoa(int(op - dw.OpLit0)), true
+	case op == dw.OpConstu:
 		v, next, err := leb128.Unsigned(code, at)
 		return next, strconv.FormatUint(v, 10), err == nil
-	case op == opConsts:
+	case op == dw.OpConsts:
 		v, next, err := leb128.Signed(code, at)
 		return next, strconv.FormatInt(v, 10), err == nil
-	case op == 0x08 && at < len(code): // DW_OP_const1u
+	case op == dw.OpConst1u && at < len(code):
 		return at + 1, strconv.Itoa(int(code[at])), true
-	case op == 0x09 && at < len(code): // DW_OP_const1s
+	case op == dw.OpConst1s && at < len(code):
 		return at + 1, strconv.Itoa(int(int8(code[at]))), true
 	}
-	register := uint64(op) - opBreg0
-	if op == opBregx {
+	register := uint64(op) - dw.OpBreg0
+	if op == dw.OpBregx {
 		v, next, err := leb128.Unsigned(code, at)
 		if err != nil {
 			return at, "", false
 		}
 		register, at = v, next
-	} else if op < opBreg0 || op >= opBreg0+32 {
+	} else if op < dw.OpBreg0 || op > dw.OpBreg31 {
 		return at, "", false
 	}
 	name, known := x.register(register)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // Bounds on abbreviations.
@@ -19,8 +21,8 @@ const (
 
 // A spec is an attribute of an abbreviation.
 type spec struct {
-	attr     Attr
-	form     form
+	attr     dw.Attr
+	form     dw.Form
 	kind     skipKind
 	size     uint8 // of a value of fixed size
 	implicit int64 // of DW_FORM_implicit_const
@@ -31,7 +33,7 @@ type spec struct {
 type abbrev struct {
 	specs []spec // nil where the code is not declared
 	skips []skip // how to pass over the values
-	tag   Tag
+	tag   dw.Tag
 	// sibling is where the value of DW_AT_sibling is, counted from the first
 	// attribute's, in an abbreviation that has it as a reference of 4 bytes
 	// behind values of fixed sizes; -1 else.
@@ -209,14 +211,14 @@ func (r *abbrevReader) next() (d declaration, ok bool, err error) {
 		return d, false, nil
 	}
 	tag := r.uleb()
-	a := abbrev{tag: Tag(tag), isDeclared: true, sibling: -1}
+	a := abbrev{tag: dw.Tag(tag), isDeclared: true, sibling: -1}
 	a.hasChildren = r.uint(1) != 0
 	firstSpec, firstSkip := len(r.specs), len(r.skips)
 	fixed := 0 // bytes of the values of fixed size that no skip passes over yet
 	for {
 		name, encoding := r.uleb(), r.uleb()
-		s := spec{attr: Attr(name), form: form(encoding)}
-		if s.form == formImplicit && encoding == uint64(formImplicit) {
+		s := spec{attr: dw.Attr(name), form: dw.Form(encoding)}
+		if s.form == dw.FormImplicitConst && encoding == uint64(dw.FormImplicitConst) {
 			s.implicit = r.sleb()
 		}
 		if name == 0 && encoding == 0 || r.failed {
@@ -260,13 +262,13 @@ func (r *abbrevReader) skipFixed(size int) {
 // first one's.
 func (a *abbrev) note(s *spec, isFixed bool, distance int) {
 	switch s.attr {
-	case AttrSibling:
-		if s.form == formRef4 && isFixed {
+	case dw.AttrSibling:
+		if s.form == dw.FormRef4 && isFixed {
 			a.sibling = int16(distance)
 		}
-	case AttrLowPC, AttrRanges:
+	case dw.AttrLowPC, dw.AttrRanges:
 		a.hasCode = true
-	case AttrDeclaration:
+	case dw.AttrDeclaration:
 		a.isDeclaration = true
 	}
 }

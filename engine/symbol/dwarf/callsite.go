@@ -5,6 +5,8 @@ package dwarf
 import (
 	"iter"
 	"slices"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A CallSite is a DW_TAG_call_site (DWARF 5, 3.4) or a DW_TAG_GNU_call_site, which
@@ -13,19 +15,19 @@ type CallSite struct{ Entry }
 
 // callAttributes are the attributes of call sites and their parameters. Those of
 // GNU's form have the same meanings and other numbers.
-type callAttributes struct{ returnPC, tailCall, callee, target, parameter, value, data Attr }
+type callAttributes struct{ returnPC, tailCall, callee, target, parameter, value, data dw.Attr }
 
 var (
 	standardCall = callAttributes{
-		AttrCallReturnPC, AttrCallTailCall, AttrCallOrigin, AttrCallTarget, AttrCallParameter, AttrCallValue, AttrCallDataValue,
+		dw.AttrCallReturnPC, dw.AttrCallTailCall, dw.AttrCallOrigin, dw.AttrCallTarget, dw.AttrCallParameter, dw.AttrCallValue, dw.AttrCallDataValue,
 	}
 	gnuCall = callAttributes{
-		AttrLowPC, AttrGNUTailCall, AttrAbstractOrigin, AttrGNUCallTarget, AttrAbstractOrigin, AttrGNUCallValue, AttrGNUCallData,
+		dw.AttrLowPC, dw.AttrGNUTailCall, dw.AttrAbstractOrigin, dw.AttrGNUCallSiteTarget, dw.AttrAbstractOrigin, dw.AttrGNUCallSiteValue, dw.AttrGNUCallSiteDataValue,
 	}
 )
 
 func (e Entry) callAttributes() *callAttributes {
-	if e.Tag() == TagGNUCallSite || e.Tag() == TagGNUCallSiteParam {
+	if e.Tag() == dw.TagGNUCallSite || e.Tag() == dw.TagGNUCallSiteParameter {
 		return &gnuCall
 	}
 	return &standardCall
@@ -51,7 +53,7 @@ type CallParameter struct{ Entry }
 func (s CallSite) Parameters() iter.Seq2[CallParameter, error] {
 	return func(yield func(CallParameter, error) bool) {
 		for c, err := range s.Children() {
-			if err == nil && c.Tag() != TagCallSiteParameter && c.Tag() != TagGNUCallSiteParam {
+			if err == nil && c.Tag() != dw.TagCallSiteParameter && c.Tag() != dw.TagGNUCallSiteParameter {
 				continue
 			}
 			if !yield(CallParameter{c}, err) || err != nil {
@@ -78,7 +80,7 @@ func (p CallParameter) DataValue() (l Location, ok bool, err error) {
 }
 
 // hasFlag says whether the entry itself has a flag that is set.
-func (e Entry) hasFlag(attr Attr) (bool, error) {
+func (e Entry) hasFlag(attr dw.Attr) (bool, error) {
 	v, ok, err := e.own(attr)
 	return ok && v.n != 0, err
 }
@@ -123,8 +125,8 @@ func (b *body) callSiteAt(function, returnPC uint64) (site CallSite, err error) 
 // function may have others: nothing says that those of all its calls, or of all its
 // tail calls, are there (DWARF 5, 3.3.1.6).
 func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
-	for _, attr := range []Attr{
-		AttrCallAllCalls, AttrCallAllTailCalls, AttrCallAllSources, AttrGNUAllCalls, AttrGNUAllTailCalls, AttrGNUAllSources,
+	for _, attr := range []dw.Attr{
+		dw.AttrCallAllCalls, dw.AttrCallAllTailCalls, dw.AttrCallAllSourceCalls, dw.AttrGNUAllCallSites, dw.AttrGNUAllTailCallSites, dw.AttrGNUAllSourceCallSites,
 	} {
 		n, ok, err := e.Number(attr)
 		if err != nil {
@@ -148,11 +150,11 @@ func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error 
 	entries := b.descend(function)
 	for entries.next() {
 		switch entries.entry.Tag() {
-		case TagCallSite, TagGNUCallSite:
+		case dw.TagCallSite, dw.TagGNUCallSite:
 			if more, err := f(CallSite{entries.entry}); !more || err != nil {
 				return err
 			}
-		case TagSubprogram:
+		case dw.TagSubprogram:
 			if entries.depth > 0 {
 				entries.skip()
 			}
@@ -197,10 +199,10 @@ func SameFunction(a, b Entry) (bool, error) {
 // LinkageName is what linkers call a function that other units may call: its
 // DW_AT_linkage_name, or without one its name, as of C. It is "" for others.
 func (e Entry) LinkageName() string {
-	if n, ok, err := e.Number(AttrExternal); err != nil || !ok || n == 0 {
+	if n, ok, err := e.Number(dw.AttrExternal); err != nil || !ok || n == 0 {
 		return ""
 	}
-	for _, attr := range []Attr{AttrLinkageName, AttrMIPSLinkageName} {
+	for _, attr := range []dw.Attr{dw.AttrLinkageName, dw.AttrMIPSLinkageName} {
 		if name, ok, err := e.Text(attr); ok && err == nil {
 			return name
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // Bounds on a lookup in .debug_names.
@@ -43,13 +45,13 @@ type nameIndex struct {
 
 // A nameAbbrev is an abbreviation of the entries of an index.
 type nameAbbrev struct {
-	tag   Tag
+	tag   dw.Tag
 	attrs []nameAttr
 }
 
 type nameAttr struct {
 	idx  uint64
-	form form
+	form dw.Form
 }
 
 // nameIndexes are the indexes in .debug_names. An index that is not what it must
@@ -178,22 +180,22 @@ func (x *nameIndex) readAbbrevs(off uint64) error {
 			break
 		}
 		tag := c.uleb()
-		a := &nameAbbrev{tag: Tag(tag)}
+		a := &nameAbbrev{tag: dw.Tag(tag)}
 		for {
 			idx, encoding := c.uleb(), c.uleb()
 			if idx == 0 && encoding == 0 || c.failed {
 				break
 			}
-			if _, _, ok := x.format.skipOf(form(encoding)); !ok || encoding > 0xffff {
+			if _, _, ok := x.format.skipOf(dw.Form(encoding)); !ok || encoding > 0xffff {
 				return bad(".debug_names", entry, "form %#x of index attribute %#x is not known", encoding, idx)
 			}
-			if encoding == uint64(formImplicit) {
+			if encoding == uint64(dw.FormImplicitConst) {
 				return bad(".debug_names", entry, "form %#x of index attribute %#x", encoding, idx)
 			}
 			if len(a.attrs) == maxNameIdx {
 				return bad(".debug_names", entry, "more than %d index attributes", maxNameIdx)
 			}
-			a.attrs = append(a.attrs, nameAttr{idx, form(encoding)})
+			a.attrs = append(a.attrs, nameAttr{idx, dw.Form(encoding)})
 		}
 		if c.failed || tag > 0xffff || x.abbrevs[code] != nil || len(x.abbrevs) == maxNameAbbrev {
 			return bad(".debug_names", entry, "abbreviation %d of tag %#x, expected one that ends before %#x, of a code of its own, and at most %d", code, tag, x.pool, maxNameAbbrev)
@@ -309,17 +311,17 @@ func (r *Reader) Named(name string) (list []Entry, err error) {
 // isCalled says whether a name is the entry's, or its linkage name.
 func (e Entry) isCalled(name string) bool {
 	named := false
-	for _, attr := range []Attr{AttrName, AttrLinkageName, AttrMIPSLinkageName} {
+	for _, attr := range []dw.Attr{dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName} {
 		v, at, ok, err := e.find(attr)
 		if !ok || err != nil {
 			continue
 		}
-		named = named || attr == AttrName
+		named = named || attr == dw.AttrName
 		if text, err := at.b.text(&v); err == nil && string(text) == name {
 			return true
 		}
 	}
-	return !named && e.Tag() == TagNamespace && name == anonymous[TagNamespace]
+	return !named && e.Tag() == dw.TagNamespace && name == anonymous[dw.TagNamespace]
 }
 
 // entries calls f with the entries in a series of the pool (DWARF 5, 6.1.1.4.8),
@@ -374,7 +376,7 @@ func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 		return Entry{}, err
 	}
 	to := b.offset + die.n
-	if die.form == formRefAddr {
+	if die.form == dw.FormRefAddr {
 		to = die.n // of the section, as gdb writes it
 	}
 	if die.n > uint64(len(b.bytes())) || to < b.first || to >= b.end {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -46,12 +47,6 @@ func namesByDwarfdump(t *testing.T, path string) map[string][]string {
 		slices.Sort(list)
 	}
 	return names
-}
-
-var tagNames = map[Tag]string{
-	TagArrayType: "array_type", TagClassType: "class_type", TagEnumerationType: "enumeration_type", TagStructureType: "structure_type",
-	TagTypedef: "typedef", TagUnionType: "union_type", TagInlinedSubroutine: "inlined_subroutine", TagBaseType: "base_type",
-	TagSubprogram: "subprogram", TagVariable: "variable", TagNamespace: "namespace", 0x08: "imported_declaration", 0x3b: "unspecified_type",
 }
 
 func TestNamesEqualDwarfdumps(t *testing.T) {
@@ -106,7 +101,7 @@ func checkNames(t *testing.T, path string) {
 		}
 		var texts []string
 		for _, e := range got {
-			texts = append(texts, fmt.Sprintf("DW_TAG_%s at %#x", tagNames[e.Tag()], e.Offset()-e.Unit().Offset()))
+			texts = append(texts, fmt.Sprintf("%v at %#x", e.Tag(), e.Offset()-e.Unit().Offset()))
 		}
 		slices.Sort(texts)
 		if diff := cmp.Diff(list, texts); diff != "" {
@@ -138,7 +133,7 @@ func TestHashesOfNames(t *testing.T) {
 // A named is an entry of an index that a test makes.
 type named struct {
 	name string
-	tag  Tag
+	tag  dw.Tag
 	unit uint64 // number of the unit
 	die  uint64 // offset in the unit
 }
@@ -172,7 +167,7 @@ func nameIndexOf(str []byte, offsetSize int, buckets uint64, units []uint64, lis
 		str = append(append(str, n.name...), 0)
 		offsets = word(offsets, offsetSize, uint64(len(pool)))
 		abbrevs = binary.AppendUvarint(append(abbrevs, byte(i)+1), uint64(n.tag))
-		abbrevs = append(abbrevs, idxCompileUnit, byte(formData1), idxDieOffset, byte(formRef4), 4, byte(formFlagPresent), 0, 0)
+		abbrevs = append(abbrevs, idxCompileUnit, byte(dw.FormData1), idxDieOffset, byte(dw.FormRef4), 4, byte(dw.FormFlagPresent), 0, 0)
 		pool = append(pool, byte(i)+1, byte(n.unit))
 		pool = append(word(pool, 4, n.die), 0)
 	}
@@ -206,7 +201,7 @@ func withNames(r *Reader, index, str []byte) *Reader {
 // twoUnits are two units with a variable each: one at 0x5000, one at 0x6000.
 func twoUnits(t testing.TB) (r *Reader, units []uint64, dies [2]uint64) {
 	variable := func(n string, address uint64) die {
-		return die{tagVariable, []attr{name(n), {atDeclLine, fData1, uint64(7)}, {atLoc, fExprloc, append(expr{opAddr}, words(8, address)...)}}, nil}
+		return die{tagVariable, []attr{name(n), {atDeclLine, fData1, uint64(7)}, {atLoc, fExprloc, append(expr{dw.OpAddr}, words(8, address)...)}}, nil}
 	}
 	r = handmade(t, sections{}, unitDie(variable("first", 0x5000)), unitDie(sub(append(at64(0x1800, 16), name("f"))...), variable("second", 0x6000)))
 	for _, u := range r.main.everyUnit() {
@@ -222,14 +217,14 @@ func twoUnits(t testing.TB) (r *Reader, units []uint64, dies [2]uint64) {
 	return r, units, dies
 }
 
-const atDeclLine = 0x3b
+const atDeclLine = dw.AttrDeclLine
 
 func TestNamesLeadToEntriesInEveryForm(t *testing.T) {
 	for _, offsetSize := range []int{4, 8} {
 		for _, buckets := range []uint64{0, 1, 2, 7} {
 			r, units, dies := twoUnits(t)
-			one, str := nameIndexOf(nil, offsetSize, buckets, units[:1], named{"first", TagVariable, 0, dies[0]})
-			two, str := nameIndexOf(str, offsetSize, buckets, units, named{"other", TagVariable, 1, dies[1]}, named{"second", TagVariable, 1, dies[1]}, named{"second", TagSubprogram, 1, dies[1]})
+			one, str := nameIndexOf(nil, offsetSize, buckets, units[:1], named{"first", dw.TagVariable, 0, dies[0]})
+			two, str := nameIndexOf(str, offsetSize, buckets, units, named{"other", dw.TagVariable, 1, dies[1]}, named{"second", dw.TagVariable, 1, dies[1]}, named{"second", dw.TagSubprogram, 1, dies[1]})
 			withNames(r, append(append(one, words(4, 0)...), two...), str)
 			for name, want := range map[string]int{"first": 1, "second": 1, "other": 0, "": 0, "firs": 0} {
 				got, err := r.Named(name)
@@ -247,10 +242,10 @@ func TestNamesLeadToEntriesInEveryForm(t *testing.T) {
 func TestAnIndexIsCheckedBeforeItIsBelieved(t *testing.T) {
 	_, units, dies := twoUnits(t)
 	sound := func() []byte {
-		b, _ := nameIndexOf(nil, 4, 1, units, named{"first", TagVariable, 0, dies[0]})
+		b, _ := nameIndexOf(nil, 4, 1, units, named{"first", dw.TagVariable, 0, dies[0]})
 		return b
 	}
-	_, str := nameIndexOf(nil, 4, 1, units, named{"first", TagVariable, 0, dies[0]})
+	_, str := nameIndexOf(nil, 4, 1, units, named{"first", dw.TagVariable, 0, dies[0]})
 	lists := uint64(4 + 2 + 2 + 7*4 + 8)
 	changed := func(at uint64, v ...byte) []byte {
 		b := sound()
@@ -309,7 +304,7 @@ func FuzzNames(f *testing.F) {
 	_, units, dies := twoUnits(f)
 	for _, offsetSize := range []int{4, 8} {
 		for _, buckets := range []uint64{0, 3} {
-			index, str := nameIndexOf(nil, offsetSize, buckets, units, named{"first", TagVariable, 0, dies[0]}, named{"second", TagVariable, 1, dies[1]})
+			index, str := nameIndexOf(nil, offsetSize, buckets, units, named{"first", dw.TagVariable, 0, dies[0]}, named{"second", dw.TagVariable, 1, dies[1]})
 			f.Add(index, str)
 		}
 	}

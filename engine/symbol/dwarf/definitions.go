@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file finds the definitions of types and of variables by their names, in all
@@ -78,16 +80,16 @@ func (e Entry) templateArguments(depth int) string {
 			break
 		}
 		switch c.Tag() {
-		case TagTemplateType:
+		case dw.TagTemplateTypeParameter:
 			if t, err := c.ValueType(); err == nil && !t.IsZero() {
 				b.WriteString(t.String())
 				b.WriteString("<" + t.templateArguments(depth+1) + ">")
 			}
 			b.WriteByte(',')
-		case TagTemplateValue:
-			n, _, _ := c.Number(AttrConstValue)
+		case dw.TagTemplateValueParameter:
+			n, _, _ := c.Number(dw.AttrConstValue)
 			fmt.Fprintf(&b, "%d,", n)
-		case TagGNUTemplatePack:
+		case dw.TagGNUTemplateParameterPack:
 			b.WriteString(c.templateArguments(depth + 1))
 		}
 		if b.Len() > maxName {
@@ -99,7 +101,7 @@ func (e Entry) templateArguments(depth int) string {
 
 // isSameKind says whether a declaration may be completed by a definition: a class may
 // be declared as a structure.
-func isSameKind(a, b Tag) bool {
+func isSameKind(a, b dw.Tag) bool {
 	return a == b || kindOfTag[a] == KindStructure && kindOfTag[b] == KindStructure
 }
 
@@ -199,8 +201,8 @@ func (r *Reader) findDefinitions() (definitions, error) {
 // addDynamic adds an entry that says which type an object at run time has.
 func (d *definitions) addDynamic(e Entry, isType bool) {
 	switch {
-	case isType && e.b.languageOf() == LangGo:
-		v, ok, err := e.own(AttrGoType)
+	case isType && e.b.languageOf() == dw.LangGo:
+		v, ok, err := e.own(dw.AttrGoRuntimeType)
 		if err != nil || !ok {
 			return
 		}
@@ -212,7 +214,7 @@ func (d *definitions) addDynamic(e Entry, isType bool) {
 		if isConstant && n != 0 {
 			d.goTypes[n] = entryKey{e.b.unit, e.off}
 		}
-	case e.Tag() == TagVariable && e.b.languageOf() == LangRust:
+	case e.Tag() == dw.TagVariable && e.b.languageOf() == dw.LangRust:
 		if at, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
 			d.vtables[at] = entryKey{e.b.unit, e.off}
 		}
@@ -236,7 +238,7 @@ func (r *Reader) ImplementedBy(vtable uint64) Entry {
 	if err != nil || t.IsZero() {
 		return Entry{}
 	}
-	if t, err = t.Reference(AttrContainingType); err != nil {
+	if t, err = t.Reference(dw.AttrContainingType); err != nil {
 		return Entry{}
 	}
 	return t
@@ -266,7 +268,7 @@ func (b *body) define(d *definitions) error {
 		kind, isType := kindOfTag[tag]
 		d.addDynamic(e, isType)
 		switch {
-		case tag == TagVariable:
+		case tag == dw.TagVariable:
 			d.add(d.variables, e, false)
 		case isType && kind != KindPointer && kind != KindQualified && kind != KindArray && kind != KindSubroutine:
 			d.add(d.types, e, true)
@@ -279,18 +281,18 @@ func (b *body) define(d *definitions) error {
 }
 
 // holdsDefinitions says whether definitions may stand inside an entry.
-func holdsDefinitions(tag Tag) bool { return isSpace(tag) || tag == TagCommonBlock }
+func holdsDefinitions(tag dw.Tag) bool { return isSpace(tag) || tag == dw.TagCommonBlock }
 
 // add adds an entry that has a name and is no declaration. Of variables, only those of
 // one address.
 func (d *definitions) add(to map[uint64][]entryKey, e Entry, isType bool) {
-	if isDeclaration, err := e.hasFlag(AttrDeclaration); isDeclaration || err != nil {
+	if isDeclaration, err := e.hasFlag(dw.AttrDeclaration); isDeclaration || err != nil {
 		return
 	}
 	if !isType && !e.IsStatic() {
 		return
 	}
-	v, at, ok, err := e.find(AttrName)
+	v, at, ok, err := e.find(dw.AttrName)
 	if err != nil || !ok {
 		return
 	}
@@ -310,18 +312,18 @@ func (e Entry) IsStatic() bool {
 	if _, ok := e.fixedAddress(); ok {
 		return true
 	}
-	v, ok, err := e.own(AttrLocation)
+	v, ok, err := e.own(dw.AttrLocation)
 	if err != nil {
 		return false
 	}
 	if !ok {
-		return e.Has(AttrConstValue) && e.Has(AttrExternal)
+		return e.Has(dw.AttrConstValue) && e.Has(dw.AttrExternal)
 	}
 	if !v.isBlock() || len(v.b) == 0 {
 		return false
 	}
 	switch last := v.b[len(v.b)-1]; last { // thread-local storage
-	case opFormTLSAddress, opGNUPushTLSAddress:
+	case dw.OpFormTLSAddress, dw.OpGNUPushTLSAddress:
 		return true
 	}
 	return false

@@ -17,6 +17,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 func openObject(t testing.TB, path string) *object.Object {
@@ -162,14 +163,15 @@ func TestReaderIsSafeForConcurrentUse(t *testing.T) {
 
 // A die is an entry of a hand-made unit: a tag, attributes, children.
 type die struct {
-	tag      uint64
+	tag      dw.Tag
 	attrs    []attr
 	children []die
 }
 
 type attr struct {
-	name, form uint64
-	value      any // string, uint64 (of the form's size), expr, or label
+	name  dw.Attr
+	form  dw.Form
+	value any // string, uint64 (of the form's size), expr, or label
 }
 
 // An expr is the bytes of an expression.
@@ -193,14 +195,14 @@ func assemble(units ...die) (info, abbrev []byte) {
 	abbrevOf := func(d die) uint64 {
 		code++
 		abbrev = binary.AppendUvarint(abbrev, code)
-		abbrev = binary.AppendUvarint(abbrev, d.tag)
+		abbrev = binary.AppendUvarint(abbrev, uint64(d.tag))
 		abbrev = append(abbrev, bool2byte(d.children != nil))
 		for _, a := range d.attrs {
 			if _, ok := a.value.(mark); ok {
 				continue
 			}
-			abbrev = binary.AppendUvarint(abbrev, a.name)
-			abbrev = binary.AppendUvarint(abbrev, a.form)
+			abbrev = binary.AppendUvarint(abbrev, uint64(a.name))
+			abbrev = binary.AppendUvarint(abbrev, uint64(a.form))
 		}
 		abbrev = append(abbrev, 0, 0)
 		return code
@@ -222,11 +224,11 @@ func assemble(units ...die) (info, abbrev []byte) {
 				info = order.AppendUint32(info, 0)
 			case uint64:
 				switch a.form {
-				case 0x01, 0x07: // addr, data8
+				case dw.FormAddr, dw.FormData8:
 					info = order.AppendUint64(info, v)
-				case 0x06, 0x10, 0x17, 0x1f20: // data4, ref_addr, sec_offset, GNU_ref_alt
+				case dw.FormData4, dw.FormRefAddr, dw.FormSecOffset, dw.FormGNURefAlt:
 					info = order.AppendUint32(info, uint32(v))
-				case 0x0b:
+				case dw.FormData1:
 					info = append(info, byte(v))
 				default:
 					panic("form")
@@ -262,10 +264,14 @@ func bool2byte(b bool) byte {
 }
 
 const (
-	tagUnit, tagSub, tagInlined, tagNamespace, tagStruct = 0x11, 0x2e, 0x1d, 0x39, 0x13
-	atName, atLow, atHigh, atLanguage, atOrigin, atSpec  = 0x03, 0x11, 0x12, 0x13, 0x31, 0x47
-	atLinkage, atRanges, atStmt, atCallLine              = 0x6e, 0x55, 0x10, 0x59
-	fAddr, fData4, fData1, fString, fSec, fRefAddr, fAlt = 0x01, 0x06, 0x0b, 0x08, 0x17, 0x10, 0x1f20
+	tagUnit, tagSub, tagInlined = dw.TagCompileUnit, dw.TagSubprogram, dw.TagInlinedSubroutine
+	tagNamespace, tagStruct     = dw.TagNamespace, dw.TagStructureType
+
+	atName, atLow, atHigh, atLanguage = dw.AttrName, dw.AttrLowPC, dw.AttrHighPC, dw.AttrLanguage
+	atOrigin, atSpec, atLinkage       = dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrLinkageName
+	atRanges, atStmt, atCallLine      = dw.AttrRanges, dw.AttrStmtList, dw.AttrCallLine
+	fAddr, fData4, fData1, fString    = dw.FormAddr, dw.FormData4, dw.FormData1, dw.FormString
+	fSec, fRefAddr, fAlt              = dw.FormSecOffset, dw.FormRefAddr, dw.FormGNURefAlt
 )
 
 func name(s string) attr { return attr{atName, fString, s} }
@@ -548,7 +554,7 @@ func TestArangesAddToAUnitsOwnRange(t *testing.T) {
 }
 
 func TestSplitUnitsAreAProblemThatNamesTheFile(t *testing.T) {
-	r := handmade(t, sections{}, die{tagUnit, append(at64(0x1000, 16), attr{0x2130, fString, "a.dwo"}), nil})
+	r := handmade(t, sections{}, die{tagUnit, append(at64(0x1000, 16), attr{dw.AttrGNUDwoName, fString, "a.dwo"}), nil})
 	frames, err := r.Frames(nil, 0x1001)
 	if err != nil || len(frames) != 0 {
 		t.Errorf("frames %+v, error %v, want none", frames, err)
@@ -669,7 +675,7 @@ func TestFlattenKeepsTheInnermostRange(t *testing.T) {
 }
 
 func TestFileNamesAreJoinedAsLLVMSymbolizerDoes(t *testing.T) {
-	text := func(s string) value { return value{form: formString, b: []byte(s)} }
+	text := func(s string) value { return value{form: dw.FormString, b: []byte(s)} }
 	dirs := []string{"/abs", "rel", "", "/last"}
 	tests := []struct {
 		version uint16

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -27,7 +28,7 @@ type Unit struct{ b *body }
 func (e Entry) IsZero() bool { return e.b == nil }
 
 // Tag is what the entry describes; 0 of the zero Entry.
-func (e Entry) Tag() Tag {
+func (e Entry) Tag() dw.Tag {
 	if e.abbrev == nil {
 		return 0
 	}
@@ -47,7 +48,7 @@ func (b *body) entryAt(off uint64) (Entry, error) {
 }
 
 // own reads an attribute of the entry itself.
-func (e Entry) own(attr Attr) (value, bool, error) {
+func (e Entry) own(attr dw.Attr) (value, bool, error) {
 	c := e.b.cursor(e.off)
 	c.uleb()
 	for i := range e.abbrev.specs {
@@ -65,10 +66,10 @@ func (e Entry) own(attr Attr) (value, bool, error) {
 
 // isOfInstance says whether an attribute is of an entry alone, and not of those
 // that it is an instance or completion of (DWARF 5, 2.13.2 and 3.3.8).
-func isOfInstance(attr Attr) bool {
+func isOfInstance(attr dw.Attr) bool {
 	switch attr {
-	case AttrSibling, AttrLowPC, AttrHighPC, AttrRanges, AttrEntryPC, AttrDeclaration, AttrInline, AttrAbstractOrigin, AttrSpecification,
-		AttrCallFile, AttrCallLine, AttrCallColumn, AttrLocation, AttrFrameBase:
+	case dw.AttrSibling, dw.AttrLowPC, dw.AttrHighPC, dw.AttrRanges, dw.AttrEntryPC, dw.AttrDeclaration, dw.AttrInline, dw.AttrAbstractOrigin, dw.AttrSpecification,
+		dw.AttrCallFile, dw.AttrCallLine, dw.AttrCallColumn, dw.AttrLocation, dw.AttrFrameBase:
 		return true
 	}
 	return false
@@ -76,7 +77,7 @@ func isOfInstance(attr Attr) bool {
 
 // find reads an attribute of the entry, or of what it is an instance or a
 // completion of, and returns the entry that has it.
-func (e Entry) find(attr Attr) (value, Entry, bool, error) {
+func (e Entry) find(attr dw.Attr) (value, Entry, bool, error) {
 	for range maxOrigins {
 		v, ok, err := e.own(attr)
 		if ok || err != nil || isOfInstance(attr) {
@@ -95,7 +96,7 @@ func (e Entry) find(attr Attr) (value, Entry, bool, error) {
 // completion (DW_AT_specification) of, or that describes its type in a type unit
 // (DW_AT_signature); the zero Entry where it is none.
 func (e Entry) Origin() (Entry, error) {
-	for _, attr := range []Attr{AttrAbstractOrigin, AttrSpecification, AttrSignature} {
+	for _, attr := range []dw.Attr{dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrSignature} {
 		v, ok, err := e.own(attr)
 		if err != nil {
 			return Entry{}, err
@@ -118,19 +119,19 @@ func (b *body) follow(v *value) (Entry, error) {
 
 // Has says whether the entry, or what it is an instance or a completion of, has
 // an attribute.
-func (e Entry) Has(attr Attr) bool {
+func (e Entry) Has(attr dw.Attr) bool {
 	_, _, ok, err := e.find(attr)
 	return ok && err == nil
 }
 
 // Number is an attribute of class constant or flag. As for the other attributes,
 // those of what the entry is an instance or a completion of count too.
-func (e Entry) Number(attr Attr) (n int64, ok bool, err error) {
+func (e Entry) Number(attr dw.Attr) (n int64, ok bool, err error) {
 	v, _, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return 0, false, err
 	}
-	if v.form == formFlag || v.form == formFlagPresent {
+	if v.form == dw.FormFlag || v.form == dw.FormFlagPresent {
 		return int64(v.n), true, nil
 	}
 	c, ok := v.constant()
@@ -138,7 +139,7 @@ func (e Entry) Number(attr Attr) (n int64, ok bool, err error) {
 }
 
 // Text is an attribute of class string.
-func (e Entry) Text(attr Attr) (text string, ok bool, err error) {
+func (e Entry) Text(attr dw.Attr) (text string, ok bool, err error) {
 	v, at, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return "", false, err
@@ -149,12 +150,12 @@ func (e Entry) Text(attr Attr) (text string, ok bool, err error) {
 
 // Name is DW_AT_name; "" where there is none that can be read.
 func (e Entry) Name() string {
-	name, _, _ := e.Text(AttrName)
+	name, _, _ := e.Text(dw.AttrName)
 	return name
 }
 
 // Address is an attribute of class address: a virtual address of the object.
-func (e Entry) Address(attr Attr) (address uint64, ok bool, err error) {
+func (e Entry) Address(attr dw.Attr) (address uint64, ok bool, err error) {
 	v, at, ok, err := e.find(attr)
 	if !ok || err != nil || !v.isAddress() {
 		return 0, false, err
@@ -165,7 +166,7 @@ func (e Entry) Address(attr Attr) (address uint64, ok bool, err error) {
 
 // Reference is the entry that an attribute refers to; the zero Entry where there
 // is no such attribute.
-func (e Entry) Reference(attr Attr) (Entry, error) {
+func (e Entry) Reference(attr dw.Attr) (Entry, error) {
 	v, at, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return Entry{}, err
@@ -174,15 +175,15 @@ func (e Entry) Reference(attr Attr) (Entry, error) {
 }
 
 // Type is what DW_AT_type refers to; the zero Entry is the type void.
-func (e Entry) Type() (Entry, error) { return e.Reference(AttrType) }
+func (e Entry) Type() (Entry, error) { return e.Reference(dw.AttrType) }
 
 // Block is an attribute of class block, such as a DW_AT_const_value.
-func (e Entry) Block(attr Attr) (block []byte, ok bool, err error) {
+func (e Entry) Block(attr dw.Attr) (block []byte, ok bool, err error) {
 	v, _, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return nil, false, err
 	}
-	return v.b, v.isBlock() || v.form == formData16, nil
+	return v.b, v.isBlock() || v.form == dw.FormData16, nil
 }
 
 // Children are the entries directly inside this one; the zero Entry has none.
@@ -271,7 +272,7 @@ type Location struct {
 // DW_AT_location, DW_AT_frame_base, DW_AT_LLVM_lane_pc or
 // DW_AT_LLVM_active_lane. DW_AT_LLVM_iterations and DW_AT_LLVM_lanes share a
 // number, and are told apart by whether Location or Number has them.
-func (e Entry) Location(attr Attr) (l Location, ok bool, err error) {
+func (e Entry) Location(attr dw.Attr) (l Location, ok bool, err error) {
 	v, at, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return l, false, err
@@ -281,8 +282,8 @@ func (e Entry) Location(attr Attr) (l Location, ok bool, err error) {
 		l.Expr = v.b
 		return l, true, nil
 	}
-	old := at.b.format.version < 4 && (v.form == formData4 || v.form == formData8)
-	if v.form != formSecOffset && v.form != formLoclistx && !old {
+	old := at.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
+	if v.form != dw.FormSecOffset && v.form != dw.FormLoclistx && !old {
 		return l, false, nil
 	}
 	l.Base = at.b.base
@@ -294,7 +295,7 @@ func (e Entry) Location(attr Attr) (l Location, ok bool, err error) {
 // is then the same in all (DWARF 5, 3.3.8.2); nil where there is none.
 func (e Entry) Placed() (*Location, error) {
 	for n := 0; !e.IsZero() && n < maxOrigins; n++ {
-		l, ok, err := e.Location(AttrLocation)
+		l, ok, err := e.Location(dw.AttrLocation)
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +339,7 @@ func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 	if lists.Data, err = f.loclists.get(func() ([]byte, error) { return f.read(".debug_loclists") }); err != nil {
 		return nil, 0, err
 	}
-	if v.form != formLoclistx {
+	if v.form != dw.FormLoclistx {
 		off, _ = b.part.place(sectLoclists, off, 0)
 		return lists, off, nil
 	}
@@ -381,7 +382,7 @@ func (u Unit) Augmentation() string {
 	if err != nil {
 		return ""
 	}
-	text, _, _ := root.Text(AttrLLVMAugmentation)
+	text, _, _ := root.Text(dw.AttrLLVMAugmentation)
 	return text
 }
 
@@ -424,20 +425,20 @@ func (u Unit) BaseType(off uint64) (*locexpr.BaseType, error) {
 
 // BaseType reads the entry as a base type.
 func (e Entry) BaseType() (*locexpr.BaseType, error) {
-	if e.Tag() != TagBaseType {
+	if e.Tag() != dw.TagBaseType {
 		return nil, e.b.wrong(e.off, "the entry has tag %#x, expected DW_TAG_base_type", uint16(e.Tag()))
 	}
 	t := &locexpr.BaseType{Name: e.Name()}
 	bits := int64(0)
 	for _, x := range []struct {
-		attr Attr
+		attr dw.Attr
 		set  func(int64) bool
 	}{
-		{AttrEncoding, func(n int64) bool { t.Encoding = uint8(n); return n>>8 == 0 }},
-		{AttrByteSize, func(n int64) bool { bits = n * 8; return n >= 0 && n <= maxBaseType }},
-		{AttrBitSize, func(n int64) bool { bits = n; return n >= 0 && n <= maxBaseType*8 }},
-		{AttrEndianity, func(n int64) bool { t.Endianity = locexpr.Endianity(n); return n>>8 == 0 }},
-		{AttrLLVMVectorSize, func(n int64) bool { t.Elements = uint32(n); return n > 0 && n <= maxBaseType }},
+		{dw.AttrEncoding, func(n int64) bool { t.Encoding = uint8(n); return n>>8 == 0 }},
+		{dw.AttrByteSize, func(n int64) bool { bits = n * 8; return n >= 0 && n <= maxBaseType }},
+		{dw.AttrBitSize, func(n int64) bool { bits = n; return n >= 0 && n <= maxBaseType*8 }},
+		{dw.AttrEndianity, func(n int64) bool { t.Endianity = locexpr.Endianity(n); return n>>8 == 0 }},
+		{dw.AttrLLVMVectorSize, func(n int64) bool { t.Elements = uint32(n); return n > 0 && n <= maxBaseType }},
 	} {
 		n, ok, err := e.Number(x.attr)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -253,7 +254,7 @@ func (x *expressions) entries(b *body) error {
 }
 
 // value shows the expressions of an attribute's value.
-func (x *expressions) value(b *body, e Expression, attr Attr, v *value) {
+func (x *expressions) value(b *body, e Expression, attr dw.Attr, v *value) {
 	switch {
 	case b.isExpression(attr, v):
 		e.Attribute, e.Bytes = attr.String(), v.b
@@ -266,30 +267,27 @@ func (x *expressions) value(b *body, e Expression, attr Attr, v *value) {
 
 // isExpression says whether a value of an attribute is of class exprloc, as the
 // blocks of some attributes are before DWARF 4 (DWARF 3, 7.5.4).
-func (b *body) isExpression(attr Attr, v *value) bool {
-	return v.form == formExprloc || v.isBlock() && b.format.version < 4 && attr != AttrConstValue && attr != attrDiscrList
+func (b *body) isExpression(attr dw.Attr, v *value) bool {
+	return v.form == dw.FormExprloc || v.isBlock() && b.format.version < 4 && attr != dw.AttrConstValue && attr != dw.AttrDiscrList // a list is no expression (DWARF 5, 5.7.10)
 }
-
-// attrDiscrList has a block that is no expression (DWARF 5, 5.7.10).
-const attrDiscrList Attr = 0x3d
 
 // isLocationList says whether a value of an attribute is of class loclist: its
 // form alone says that only of DW_FORM_loclistx (DWARF 5, 7.5.5, table 7.5).
-func (b *body) isLocationList(attr Attr, v *value) bool {
+func (b *body) isLocationList(attr dw.Attr, v *value) bool {
 	switch {
-	case v.form == formLoclistx:
+	case v.form == dw.FormLoclistx:
 		return true
-	case v.form == formSecOffset:
-	case b.format.version < 4 && (v.form == formData4 || v.form == formData8):
-		if attr == AttrDataMemberLoc && b.format.version == 3 {
+	case v.form == dw.FormSecOffset:
+	case b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8):
+		if attr == dw.AttrDataMemberLocation && b.format.version == 3 {
 			return false // a constant (DWARF 4, 7.5.5 on what producers of DWARF 3 wrote)
 		}
 	default:
 		return false
 	}
 	switch attr {
-	case AttrLocation, AttrStringLength, AttrReturnAddr, AttrDataMemberLoc, AttrFrameBase, AttrSegment, AttrStaticLink,
-		AttrUseLocation, AttrVtableElemLoc, AttrLLVMActiveLane, AttrLLVMLanes, AttrLLVMLanePC:
+	case dw.AttrLocation, dw.AttrStringLength, dw.AttrReturnAddr, dw.AttrDataMemberLocation, dw.AttrFrameBase, dw.AttrSegment, dw.AttrStaticLink,
+		dw.AttrUseLocation, dw.AttrVtableElemLocation, dw.AttrLLVMActiveLane, dw.AttrLLVMLanes, dw.AttrLLVMLanePC:
 		return true
 	}
 	return false
@@ -394,7 +392,7 @@ func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
 // isBlock says whether a value is of class block or exprloc.
 func (v *value) isBlock() bool {
 	switch v.form {
-	case formExprloc, formBlock, formBlock1, formBlock2, formBlock4:
+	case dw.FormExprloc, dw.FormBlock, dw.FormBlock1, dw.FormBlock2, dw.FormBlock4:
 		return true
 	}
 	return false

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // fileNames are the files of a unit, made as they are asked for.
@@ -94,7 +95,7 @@ type sources struct {
 }
 
 type sourceKey struct {
-	form form
+	form dw.Form
 	off  uint64
 }
 
@@ -105,11 +106,11 @@ func (h *lineHeader) sourceText(f *lineFile) string {
 	var section []byte
 	var rest *object.Contents
 	switch v.form {
-	case formString:
+	case dw.FormString:
 		return copied(v.b)
-	case formLineStrp:
+	case dw.FormLineStrp:
 		section, rest = h.file.lineStr, h.file.rest.lineStr
-	case formStrp:
+	case dw.FormStrp:
 		section, rest = h.file.str, h.file.rest.str
 	}
 	if v.n >= uint64(len(section)) || rest.Need(uint64(len(section))) != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A unitRange says that a unit describes some addresses.
@@ -218,7 +219,7 @@ func (r *Reader) rangesOf(u *unit, budget *int64) []unitRange {
 	if err == nil {
 		list, err = b.ownSpans(budget)
 	}
-	if err == nil && len(list) == 0 && b.hasChildren && b.tag != TagPartialUnit && !b.isSplit() {
+	if err == nil && len(list) == 0 && b.hasChildren && b.tag != dw.TagPartialUnit && !b.isSplit() {
 		var x *functions
 		if x, err = b.functions.get(func() (*functions, error) { return b.findFunctions(false) }); err == nil {
 			list = x.where.spans()

@@ -2,50 +2,54 @@
 
 package dwarf
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // skipOf says how a value of a form is passed over; false where the form is not
 // known.
-func (f format) skipOf(form form) (kind skipKind, size uint8, ok bool) {
+func (f format) skipOf(form dw.Form) (kind skipKind, size uint8, ok bool) {
 	switch form {
-	case formAddr:
+	case dw.FormAddr:
 		return skipFixed, f.addrSize, true
-	case formFlagPresent, formImplicit:
+	case dw.FormFlagPresent, dw.FormImplicitConst:
 		return skipFixed, 0, true
-	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
+	case dw.FormData1, dw.FormRef1, dw.FormFlag, dw.FormStrx1, dw.FormAddrx1:
 		return skipFixed, 1, true
-	case formData2, formRef2, formStrx2, formAddrx2:
+	case dw.FormData2, dw.FormRef2, dw.FormStrx2, dw.FormAddrx2:
 		return skipFixed, 2, true
-	case formStrx3, formAddrx3:
+	case dw.FormStrx3, dw.FormAddrx3:
 		return skipFixed, 3, true
-	case formData4, formRef4, formStrx4, formAddrx4, formRefSup4:
+	case dw.FormData4, dw.FormRef4, dw.FormStrx4, dw.FormAddrx4, dw.FormRefSup4:
 		return skipFixed, 4, true
-	case formData8, formRef8, formRefSig8, formRefSup8:
+	case dw.FormData8, dw.FormRef8, dw.FormRefSig8, dw.FormRefSup8:
 		return skipFixed, 8, true
-	case formData16:
+	case dw.FormData16:
 		return skipFixed, 16, true
-	case formStrp, formSecOffset, formLineStrp, formStrpSup, formGNURefAlt, formGNUStrpAlt:
+	case dw.FormStrp, dw.FormSecOffset, dw.FormLineStrp, dw.FormStrpSup, dw.FormGNURefAlt, dw.FormGNUStrpAlt:
 		return skipFixed, f.offsetSize, true
-	case formRefAddr:
+	case dw.FormRefAddr:
 		if f.version <= 2 {
 			return skipFixed, f.addrSize, true
 		}
 		return skipFixed, f.offsetSize, true
-	case formSdata, formUdata, formRefUdata, formStrx, formAddrx, formLoclistx, formRnglistx, formGNUAddrIndex, formGNUStrIndex:
+	case dw.FormSdata, dw.FormUdata, dw.FormRefUdata, dw.FormStrx, dw.FormAddrx, dw.FormLoclistx, dw.FormRnglistx, dw.FormGNUAddrIndex, dw.FormGNUStrIndex:
 		return skipLEB, 0, true
-	case formString:
+	case dw.FormString:
 		return skipString, 0, true
-	case formBlock1:
+	case dw.FormBlock1:
 		return skipBlock1, 0, true
-	case formBlock2:
+	case dw.FormBlock2:
 		return skipBlock2, 0, true
-	case formBlock4:
+	case dw.FormBlock4:
 		return skipBlock4, 0, true
-	case formBlock, formExprloc:
+	case dw.FormBlock, dw.FormExprloc:
 		return skipBlock, 0, true
-	case formLLVMAddrxOff:
+	case dw.FormLLVMAddrxOffset:
 		return skipAddrxOff, 0, true
-	case formIndirect:
+	case dw.FormIndirect:
 		return skipIndirect, 0, true
 	}
 	return 0, 0, false
@@ -102,7 +106,7 @@ func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
 		c.uleb()
 		c.skip(4)
 	case skipIndirect:
-		f.read(&c, formIndirect)
+		f.read(&c, dw.FormIndirect)
 	}
 	if c.failed {
 		return 0
@@ -112,33 +116,33 @@ func (f format) skipVariable(info []byte, off uint64, kind skipKind) uint64 {
 
 // A value is the value of an attribute, not yet interpreted.
 type value struct {
-	form form
+	form dw.Form
 	n    uint64 // a number, an offset, an index or an address; sign-extended of DW_FORM_sdata and implicit constants
 	b    []byte // of blocks, expressions, 16 bytes and strings in place: part of the section
 }
 
 // read reads a value of a form other than DW_FORM_implicit_const.
-func (f format) read(c *cursor, encoding form) value {
+func (f format) read(c *cursor, encoding dw.Form) value {
 	v := value{form: encoding}
 	switch encoding {
-	case formString:
+	case dw.FormString:
 		v.b = c.text()
-	case formSdata:
+	case dw.FormSdata:
 		v.n = uint64(c.sleb())
-	case formFlagPresent:
+	case dw.FormFlagPresent:
 		v.n = 1
-	case formData16:
+	case dw.FormData16:
 		v.b = c.bytes(16)
-	case formLLVMAddrxOff:
+	case dw.FormLLVMAddrxOffset:
 		v.n = c.uleb()
 		v.b = c.bytes(4)
-	case formIndirect:
+	case dw.FormIndirect:
 		actual := c.uleb()
-		if actual > 0xffff || actual == uint64(formIndirect) || actual == uint64(formImplicit) {
+		if actual > 0xffff || actual == uint64(dw.FormIndirect) || actual == uint64(dw.FormImplicitConst) {
 			c.fail()
 			return v
 		}
-		return f.read(c, form(actual))
+		return f.read(c, dw.Form(actual))
 	default:
 		kind, size, ok := f.skipOf(encoding)
 		switch {
@@ -166,8 +170,8 @@ func (f format) value(c *cursor, s *spec) value {
 	switch {
 	case s.kind == skipFixed && s.size-1 < 8: // 1 to 8 bytes, all of them numbers
 		return value{form: s.form, n: c.uint(int(s.size))}
-	case s.form == formImplicit:
-		return value{form: formImplicit, n: uint64(s.implicit)}
+	case s.form == dw.FormImplicitConst:
+		return value{form: dw.FormImplicitConst, n: uint64(s.implicit)}
 	}
 	return f.read(c, s.form)
 }
@@ -176,7 +180,7 @@ func (f format) value(c *cursor, s *spec) value {
 // the reader knows whether they are signed: a line is not.
 func (v *value) constant() (uint64, bool) {
 	switch v.form {
-	case formData1, formData2, formData4, formData8, formSdata, formUdata, formImplicit:
+	case dw.FormData1, dw.FormData2, dw.FormData4, dw.FormData8, dw.FormSdata, dw.FormUdata, dw.FormImplicitConst:
 		return v.n, true
 	}
 	return 0, false
@@ -195,7 +199,7 @@ func (v *value) small() uint32 {
 // DWARF 2 and 3 write as a constant of 4 or 8 bytes.
 func (v *value) offset() (uint64, bool) {
 	switch v.form {
-	case formSecOffset, formData4, formData8:
+	case dw.FormSecOffset, dw.FormData4, dw.FormData8:
 		return v.n, true
 	}
 	return 0, false

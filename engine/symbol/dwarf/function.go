@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
@@ -120,7 +121,7 @@ func (w *walk) sibling(a *abbrev) uint64 {
 // compilers write them.
 func canSkip(a *abbrev) bool {
 	switch a.tag {
-	case TagEnumerationType, TagArrayType, TagSubroutineType, TagStructureType, TagClassType, TagUnionType, TagSubprogram, TagCallSite, TagGNUCallSite:
+	case dw.TagEnumerationType, dw.TagArrayType, dw.TagSubroutineType, dw.TagStructureType, dw.TagClassType, dw.TagUnionType, dw.TagSubprogram, dw.TagCallSite, dw.TagGNUCallSite:
 		return true
 	}
 	return false
@@ -157,7 +158,7 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 		if a.hasChildren && !everything && canSkip(a) {
 			next = w.sibling(a)
 		}
-		if a.tag == TagSubprogram && a.hasCode {
+		if a.tag == dw.TagSubprogram && a.hasCode {
 			e, behind := w.extent(a)
 			if behind == 0 {
 				return nil, b.wrong(entry, "the values of the entry do not end in the unit")
@@ -236,13 +237,13 @@ func (b *body) readExtent(c *cursor, a *abbrev, e *extent) {
 	for i := range a.specs {
 		s := &a.specs[i]
 		switch s.attr {
-		case AttrLowPC:
+		case dw.AttrLowPC:
 			e.low, e.hasLow = b.format.value(c, s), true
-		case AttrHighPC:
+		case dw.AttrHighPC:
 			e.high, e.hasHigh = b.format.value(c, s), true
-		case AttrRanges:
+		case dw.AttrRanges:
 			e.ranges, e.hasRanges = b.format.value(c, s), true
-		case AttrEntryPC:
+		case dw.AttrEntryPC:
 			e.entry, e.hasEntry = b.format.value(c, s), true
 		default:
 			if s.kind == skipFixed {
@@ -292,7 +293,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 		}
 		self := at.around
 		switch {
-		case a.tag == TagInlinedSubroutine && at.hidden == 0:
+		case a.tag == dw.TagInlinedSubroutine && at.hidden == 0:
 			self = int32(len(tmp.calls))
 			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
 			if !a.hasCode {
@@ -308,7 +309,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 				w.off = next
 				continue
 			}
-			if a.tag == TagSubprogram {
+			if a.tag == dw.TagSubprogram {
 				at.hidden = len(at.open) + 1
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A functionName is what symbol.Frame has of a function.
@@ -127,17 +128,17 @@ type call struct {
 func (r *Reader) readCall(b *body, off uint64) (call, error) {
 	var d decl
 	var x call
-	err := b.readEntry(off, func(attr Attr, v value) {
+	err := b.readEntry(off, func(attr dw.Attr, v value) {
 		switch attr {
-		case AttrCallFile:
+		case dw.AttrCallFile:
 			x.file = v.small()
-		case AttrCallLine:
+		case dw.AttrCallLine:
 			x.line = v.small()
-		case AttrCallColumn:
+		case dw.AttrCallColumn:
 			x.column = v.small()
-		case AttrGNUDiscr:
+		case dw.AttrGNUDiscriminator:
 			x.discriminator = v.small()
-		case AttrLowPC:
+		case dw.AttrLowPC:
 			x.low = v
 		default:
 			d.take(attr, v)
@@ -150,24 +151,24 @@ func (r *Reader) readCall(b *body, off uint64) (call, error) {
 	return x, nil
 }
 
-func (d *decl) take(attr Attr, v value) {
+func (d *decl) take(attr dw.Attr, v value) {
 	switch attr {
-	case AttrName:
+	case dw.AttrName:
 		d.name = v
-	case AttrLinkageName, AttrMIPSLinkageName:
+	case dw.AttrLinkageName, dw.AttrMIPSLinkageName:
 		d.linkage = v
-	case AttrAbstractOrigin, AttrSpecification, AttrSignature:
+	case dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrSignature:
 		d.origin = v
-	case AttrDeclFile:
+	case dw.AttrDeclFile:
 		d.file = v
-	case AttrDeclLine:
+	case dw.AttrDeclLine:
 		d.line = v
 	}
 }
 
 // readEntry calls f with those attributes of the entry at an offset that say what
 // a function or a call is.
-func (b *body) readEntry(off uint64, f func(Attr, value)) error {
+func (b *body) readEntry(off uint64, f func(dw.Attr, value)) error {
 	c := b.cursor(off)
 	a := b.abbrevs.find(c.uleb())
 	if c.failed || a == nil {
@@ -192,10 +193,10 @@ func (b *body) readEntry(off uint64, f func(Attr, value)) error {
 }
 
 // isOfDeclaration says whether readEntry gives an attribute for certain.
-func isOfDeclaration(attr Attr) bool {
+func isOfDeclaration(attr dw.Attr) bool {
 	switch attr {
-	case AttrName, AttrLinkageName, AttrMIPSLinkageName, AttrAbstractOrigin, AttrSpecification, AttrSignature, AttrDeclFile, AttrDeclLine,
-		AttrCallFile, AttrCallLine, AttrCallColumn, AttrGNUDiscr, AttrLowPC:
+	case dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName, dw.AttrAbstractOrigin, dw.AttrSpecification, dw.AttrSignature, dw.AttrDeclFile, dw.AttrDeclLine,
+		dw.AttrCallFile, dw.AttrCallLine, dw.AttrCallColumn, dw.AttrGNUDiscriminator, dw.AttrLowPC:
 		return true
 	}
 	return false
@@ -252,7 +253,7 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		if d.file.form != 0 && file.form == 0 {
 			file = d.file
 			name.file = b.fileName(uint64(file.small())).path
-			name.isFileImplicit = file.form == formImplicit
+			name.isFileImplicit = file.form == dw.FormImplicitConst
 		}
 		if d.line.form != 0 && line.form == 0 {
 			line = d.line
@@ -269,7 +270,7 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		var origin decl
 		if err == nil {
 			a, e := next.abbrevAt(to)
-			if e != nil || a.tag != TagSubprogram && a.tag != TagInlinedSubroutine {
+			if e != nil || a.tag != dw.TagSubprogram && a.tag != dw.TagInlinedSubroutine {
 				err = b.wrong(from, "the entry refers to %#x, where no function is declared", to)
 			} else {
 				err = next.readEntry(to, origin.take)
@@ -303,18 +304,18 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 // linkage names are the compiler's own, as __mod_MOD_proc and proc_ are.
 func (b *body) decoded(name *functionName, off uint64) string {
 	switch b.language {
-	case langAda83, langAda95, langAda2005, langAda2012:
+	case dw.LangAda83, dw.LangAda95, dw.LangAda2005, dw.LangAda2012:
 		if text := symbol.DecodeAda(name.readable); text != name.readable {
 			return text
 		}
 		return symbol.DecodeAda(name.name)
-	case langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18:
+	case dw.LangFortran77, dw.LangFortran90, dw.LangFortran95, dw.LangFortran03, dw.LangFortran08, dw.LangFortran18:
 		if name.name == "" {
 			return ""
 		}
 		list, tags, err := b.spacesAround(uint32(off - b.offset))
 		for i := len(list) - 1; err == nil && i >= 0; i-- {
-			if tags[i] != TagModule && tags[i] != TagSubprogram {
+			if tags[i] != dw.TagModule && tags[i] != dw.TagSubprogram {
 				continue
 			}
 			if around := b.nameOfSpace(b.offset+uint64(list[i]), tags[i]); around != "" {
@@ -345,19 +346,19 @@ func (b *body) abbrevAt(off uint64) (*abbrev, error) {
 // entry in its section.
 func (b *body) reference(v *value) (*unit, uint64, error) {
 	switch v.form {
-	case formRef1, formRef2, formRef4, formRef8, formRefUdata:
+	case dw.FormRef1, dw.FormRef2, dw.FormRef4, dw.FormRef8, dw.FormRefUdata:
 		if to := b.offset + v.n; v.n < b.end-b.offset && to >= b.first {
 			return b.unit, to, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is not in the unit", v.n)
-	case formRefAddr:
+	case dw.FormRefAddr:
 		if u := b.file.unitAt(v.n); u != nil && v.n >= u.first {
 			return u, v.n, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is in no unit", v.n)
-	case formRefSig8:
+	case dw.FormRefSig8:
 		return b.file.typeBySignature(v.n)
-	case formRefSup4, formRefSup8, formGNURefAlt:
+	case dw.FormRefSup4, dw.FormRefSup8, dw.FormGNURefAlt:
 		s, err := b.file.supplement()
 		if err != nil {
 			return nil, 0, err
@@ -374,16 +375,16 @@ func (b *body) reference(v *value) (*unit, uint64, error) {
 // (DWARF 5, table 7.17): C++ and its kin, and Rust.
 func hasScopedNames(language uint64) bool {
 	switch language {
-	case langCPP, langCPP03, langCPP11, langCPP14, langCPP17, langCPP20, langCPP23, langObjCPP, LangRust, langLLVMHIP:
+	case dw.LangCPP, dw.LangCPP03, dw.LangCPP11, dw.LangCPP14, dw.LangCPP17, dw.LangCPP20, dw.LangCPP23, dw.LangObjCPP, dw.LangRust, dw.LangLLVMHIP:
 		return true
 	}
 	return false
 }
 
 // anonymous are the names of spaces without one.
-var anonymous = map[Tag]string{
-	TagNamespace: "(anonymous namespace)", TagClassType: "(anonymous class)", TagStructureType: "(anonymous struct)",
-	TagUnionType: "(anonymous union)", TagEnumerationType: "(anonymous enum)",
+var anonymous = map[dw.Tag]string{
+	dw.TagNamespace: "(anonymous namespace)", dw.TagClassType: "(anonymous class)", dw.TagStructureType: "(anonymous struct)",
+	dw.TagUnionType: "(anonymous union)", dw.TagEnumerationType: "(anonymous enum)",
 }
 
 // qualify puts the names of the spaces around an entry before its name. Without
@@ -423,9 +424,9 @@ func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next
 	for i := len(list) - 1; i >= 0 && (withFunctions || !isPartOfFunction(tags[i])); i-- {
 		space := b.offset + uint64(list[i])
 		switch tags[i] {
-		case TagModule: // of clang: it is where headers come from
+		case dw.TagModule: // of clang: it is where headers come from
 			continue
-		case TagSubprogram:
+		case dw.TagSubprogram:
 			text, isWhole, declared, at := b.nameOfFunction(space)
 			if text != "" && !q.add(text) || isWhole {
 				return nil, 0
@@ -492,7 +493,7 @@ func (b *body) isClosure(function uint64) bool {
 		if err != nil {
 			break
 		}
-		if c.Tag() == TagFormalParameter { // behind its types
+		if c.Tag() == dw.TagFormalParameter { // behind its types
 			return c.Name() == "__closure"
 		}
 	}
@@ -500,13 +501,13 @@ func (b *body) isClosure(function uint64) bool {
 }
 
 // isPartOfFunction says whether an entry is a function, or a call or a block in one.
-func isPartOfFunction(tag Tag) bool {
-	return tag == TagSubprogram || tag == TagInlinedSubroutine || tag == TagLexicalBlock
+func isPartOfFunction(tag dw.Tag) bool {
+	return tag == dw.TagSubprogram || tag == dw.TagInlinedSubroutine || tag == dw.TagLexicalBlock
 }
 
 // nameOfSpace is the name of an entry that functions are declared in. A class
 // that was declared elsewhere has its name there.
-func (b *body) nameOfSpace(off uint64, tag Tag) string {
+func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 	for range maxOrigins {
 		var d decl
 		if b.readEntry(off, d.take) != nil {
@@ -517,7 +518,7 @@ func (b *body) nameOfSpace(off uint64, tag Tag) string {
 				return copied(text)
 			}
 		}
-		if d.origin.form == 0 || tag == TagSubprogram || tag == TagInlinedSubroutine {
+		if d.origin.form == 0 || tag == dw.TagSubprogram || tag == dw.TagInlinedSubroutine {
 			break
 		}
 		u, to, err := b.reference(&d.origin)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // fuzzReader makes a reader of hostile sections; nil where they hold no unit.
@@ -92,7 +93,7 @@ func askScopes(r *Reader, address uint64) {
 				break
 			}
 			v.Name()
-			if l, ok, err := v.Location(AttrLocation); ok && err == nil {
+			if l, ok, err := v.Location(dw.AttrLocation); ok && err == nil {
 				_, _ = l.At(address)
 			}
 			if typ, err := v.Type(); err == nil && !typ.IsZero() {

@@ -2,13 +2,15 @@
 
 package dwarf
 
+import "github.com/unwindd/unwindd/internal/dw"
+
 // This file finds the languages of units that do not say theirs: dwz moves what units
 // share to partial units (DWARF 5, 3.1.1), and leaves DW_AT_language where it was.
 
 // languageOf is the language that a unit's entries are written in: that of its first
 // importer where it says none.
 func (b *body) languageOf() uint64 {
-	if b.language != 0 || b.tag != TagPartialUnit {
+	if b.language != 0 || b.tag != dw.TagPartialUnit {
 		return b.language
 	}
 	r := b.file.reader
@@ -41,14 +43,14 @@ func (b *body) imports(known map[*unit]uint64, language uint64) {
 	}
 	n := 0
 	for e, err := range root.Children() {
-		isImport := err == nil && e.Tag() == TagImportedUnit
-		if n++; err != nil || !isImport && e.Tag() != TagBaseType || n > maxImports {
+		isImport := err == nil && e.Tag() == dw.TagImportedUnit
+		if n++; err != nil || !isImport && e.Tag() != dw.TagBaseType || n > maxImports {
 			return
 		}
 		if !isImport {
 			continue
 		}
-		v, ok, err := e.own(AttrImport)
+		v, ok, err := e.own(dw.AttrImport)
 		if err != nil || !ok {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -46,7 +47,7 @@ func TestPartialUnitsAreWrittenInTheLanguageOfTheirImporters(t *testing.T) {
 		if got := typ.String(); got != want {
 			t.Errorf("%s is of the type %q, expected %q", name, got, want)
 		}
-		if plain, _ := typ.Plain(); plain.Kind == KindStructure && plain.Unit().b.tag != TagPartialUnit {
+		if plain, _ := typ.Plain(); plain.Kind == KindStructure && plain.Unit().b.tag != dw.TagPartialUnit {
 			t.Errorf("%s: its type is in no partial unit: dwz moved nothing", name)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sort"
 	"sync"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A row is a row of a line table (DWARF 5, 6.2.2), without the registers that
@@ -221,7 +223,7 @@ func (h *lineHeader) readFiles(c *cursor) error {
 		if len(dir) == 0 {
 			break
 		}
-		h.dirs = append(h.dirs, lineFile{path: value{form: formString, b: dir}})
+		h.dirs = append(h.dirs, lineFile{path: value{form: dw.FormString, b: dir}})
 	}
 	h.files = append(h.files, lineFile{}) // files count from 1
 	for {
@@ -229,7 +231,7 @@ func (h *lineHeader) readFiles(c *cursor) error {
 		if len(name) == 0 {
 			break
 		}
-		f := lineFile{path: value{form: formString, b: name}, dir: c.uleb()}
+		f := lineFile{path: value{form: dw.FormString, b: name}, dir: c.uleb()}
 		c.uleb() // time
 		c.uleb() // length
 		h.files = append(h.files, f)
@@ -255,7 +257,7 @@ func (h *lineHeader) readFiles5(c *cursor) error {
 	for _, to := range []*[]lineFile{&h.dirs, &h.files} {
 		type entryFormat struct {
 			content uint64
-			form    form
+			form    dw.Form
 		}
 		n := c.uint(1)
 		if n > maxFormats {
@@ -264,10 +266,10 @@ func (h *lineHeader) readFiles5(c *cursor) error {
 		formats := make([]entryFormat, n)
 		for i := range formats {
 			content, encoding := c.uleb(), c.uleb()
-			if _, _, ok := format.skipOf(form(encoding)); !ok || encoding > 0xffff || encoding == uint64(formImplicit) {
+			if _, _, ok := format.skipOf(dw.Form(encoding)); !ok || encoding > 0xffff || encoding == uint64(dw.FormImplicitConst) {
 				return h.wrong("form %#x at %#x, expected one that a line table may use", encoding, c.off)
 			}
-			formats[i] = entryFormat{content, form(encoding)}
+			formats[i] = entryFormat{content, dw.Form(encoding)}
 		}
 		count := c.uleb()
 		// Every entry takes a byte at least.
@@ -313,13 +315,13 @@ func (h *lineHeader) lineText(v *value) ([]byte, error) {
 	switch v.form {
 	case 0:
 		return nil, nil
-	case formString:
+	case dw.FormString:
 		return v.b, nil
-	case formLineStrp:
+	case dw.FormLineStrp:
 		return stringAt(".debug_line_str"+f.suffix, f.lineStr, f.rest.lineStr, v.n)
-	case formStrp:
+	case dw.FormStrp:
 		return stringAt(".debug_str"+f.suffix, f.str, f.rest.str, v.n)
-	case formStrpSup, formGNUStrpAlt:
+	case dw.FormStrpSup, dw.FormGNUStrpAlt:
 		s, err := f.supplement()
 		if err != nil {
 			return nil, err
@@ -481,7 +483,7 @@ func (m *lineMachine) extended() (lineEvent, error) {
 		}
 		m.address, m.opIndex = ext.uint(int(size)), 0
 	case lneDefineFile:
-		m.defined = append(m.defined, lineFile{path: value{form: formString, b: ext.text()}, dir: ext.uleb()})
+		m.defined = append(m.defined, lineFile{path: value{form: dw.FormString, b: ext.text()}, dir: ext.uleb()})
 	case lneSetDiscriminator:
 		m.discriminator = uint32(min(ext.uleb(), 1<<32-1))
 	}

@@ -2,6 +2,8 @@
 
 package dwarf
 
+import "github.com/unwindd/unwindd/internal/dw"
+
 // Parts are what a structure, a class or a union consists of.
 type Parts struct {
 	// Members are base classes, data members and variant parts in the order of the file.
@@ -85,7 +87,7 @@ func (p *Parts) read(e Entry, budget *int) error {
 			return e.b.wrong(e.off, "the type has more than %d members", maxMembers)
 		}
 		switch c.Tag() {
-		case TagMember:
+		case dw.TagMember:
 			isStatic, err := c.isStaticMember()
 			if err != nil {
 				return err
@@ -97,15 +99,15 @@ func (p *Parts) read(e Entry, budget *int) error {
 			if err := p.add(c, DataMember); err != nil {
 				return err
 			}
-		case TagInheritance:
+		case dw.TagInheritance:
 			if err := p.add(c, BaseClass); err != nil {
 				return err
 			}
-		case TagVariable: // of DWARF 5: a static member
+		case dw.TagVariable: // of DWARF 5: a static member
 			p.Statics = append(p.Statics, c)
-		case TagTemplateType, TagTemplateValue:
+		case dw.TagTemplateTypeParameter, dw.TagTemplateValueParameter:
 			p.Arguments = append(p.Arguments, c)
-		case TagGNUTemplatePack:
+		case dw.TagGNUTemplateParameterPack:
 			for a, err := range c.Children() {
 				if err != nil {
 					return err
@@ -115,7 +117,7 @@ func (p *Parts) read(e Entry, budget *int) error {
 				}
 				p.Arguments = append(p.Arguments, a)
 			}
-		case TagVariantPart:
+		case dw.TagVariantPart:
 			m, err := c.variantPart(budget)
 			if err != nil {
 				return err
@@ -141,11 +143,11 @@ func (p *Parts) add(c Entry, role MemberRole) error {
 // isStaticMember says whether a DW_TAG_member is one that no object has: before DWARF
 // 5 they are declarations that are external.
 func (e Entry) isStaticMember() (bool, error) {
-	isExternal, err := e.hasFlag(AttrExternal)
+	isExternal, err := e.hasFlag(dw.AttrExternal)
 	if err != nil {
 		return false, err
 	}
-	isDeclaration, err := e.hasFlag(AttrDeclaration)
+	isDeclaration, err := e.hasFlag(dw.AttrDeclaration)
 	return isExternal && isDeclaration, err
 }
 
@@ -153,10 +155,10 @@ func (e Entry) isStaticMember() (bool, error) {
 func (e Entry) member(role MemberRole) (m Member, err error) {
 	m = Member{Entry: e, Role: role, Name: e.Name()}
 	m.Type, _ = e.ValueType() // who reads the member gets the error
-	if m.IsArtificial, err = e.hasFlag(AttrArtificial); err != nil {
+	if m.IsArtificial, err = e.hasFlag(dw.AttrArtificial); err != nil {
 		return m, err
 	}
-	v, ok, err := e.own(AttrDataMemberLoc)
+	v, ok, err := e.own(dw.AttrDataMemberLocation)
 	if err != nil {
 		return m, err
 	}
@@ -177,7 +179,7 @@ func (m *Member) place(v *value) {
 	if !v.isBlock() {
 		return
 	}
-	if c := at(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == opPlusUconst {
+	if c := at(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == dw.OpPlusUconst {
 		if n := c.uleb(); !c.failed && !c.hasMore() {
 			m.Bits = int64(n) * 8
 			return
@@ -190,24 +192,24 @@ func (m *Member) place(v *value) {
 // the start of the type, or DW_AT_bit_offset of DWARF 2 and 3, which counts from the
 // most significant bit of the storage unit.
 func (m *Member) readField() error {
-	size, ok, err := m.Number(AttrBitSize)
+	size, ok, err := m.Number(dw.AttrBitSize)
 	if err != nil || !ok || size <= 0 {
 		return err
 	}
 	m.FieldBits = uint64(size)
-	if n, ok, err := m.Number(AttrDataBitOffset); ok || err != nil {
+	if n, ok, err := m.Number(dw.AttrDataBitOffset); ok || err != nil {
 		m.Bits = n
 		return err
 	}
-	n, ok, err := m.Number(AttrBitOffset)
+	n, ok, err := m.Number(dw.AttrBitOffset)
 	if !ok || err != nil {
 		return err
 	}
-	if v, ok, err := m.own(AttrBitOffset); ok && err == nil {
+	if v, ok, err := m.own(dw.AttrBitOffset); ok && err == nil {
 		switch v.form { // it is negative of a field that begins before its unit
-		case formData1:
+		case dw.FormData1:
 			n = int64(int8(v.n))
-		case formData2:
+		case dw.FormData2:
 			n = int64(int16(v.n))
 		}
 	}
@@ -215,7 +217,7 @@ func (m *Member) readField() error {
 		m.Bits += n
 		return nil
 	}
-	unit, ok, err := m.Number(AttrByteSize)
+	unit, ok, err := m.Number(dw.AttrByteSize)
 	if err != nil {
 		return err
 	}
@@ -230,7 +232,7 @@ func (m *Member) readField() error {
 // variantPart reads a DW_TAG_variant_part.
 func (e Entry) variantPart(budget *int) (m Member, err error) {
 	m = Member{Entry: e, Role: VariantPart}
-	if v, ok, err := e.own(AttrDiscr); ok && err == nil {
+	if v, ok, err := e.own(dw.AttrDiscr); ok && err == nil {
 		at, err := e.b.follow(&v)
 		if err != nil {
 			return m, err
@@ -245,7 +247,7 @@ func (e Entry) variantPart(budget *int) (m Member, err error) {
 		if err != nil {
 			return m, err
 		}
-		if c.Tag() != TagVariant {
+		if c.Tag() != dw.TagVariant {
 			continue
 		}
 		v := Variant{}
@@ -268,13 +270,13 @@ func (e Entry) variantPart(budget *int) (m Member, err error) {
 // discriminants are the values of a variant: DW_AT_discr_value, or the list of
 // DW_AT_discr_list (DWARF 5, 7.9).
 func (e Entry) discriminants() (list []DiscriminantRange, err error) {
-	v, ok, err := e.own(AttrDiscrValue)
+	v, ok, err := e.own(dw.AttrDiscrValue)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
 		n, isNumber := v.constant()
-		if v.form == formData16 && len(v.b) == 16 { // of 16 bytes the low half tells them apart
+		if v.form == dw.FormData16 && len(v.b) == 16 { // of 16 bytes the low half tells them apart
 			n, isNumber = uintAt(v.b[:8], e.b.format.isBigEndian), true
 		}
 		if isNumber {
@@ -282,7 +284,7 @@ func (e Entry) discriminants() (list []DiscriminantRange, err error) {
 		}
 		return list, nil
 	}
-	if v, ok, err = e.own(AttrDiscrList); !ok || err != nil || !v.isBlock() {
+	if v, ok, err = e.own(dw.AttrDiscrList); !ok || err != nil || !v.isBlock() {
 		return nil, err
 	}
 	for c := at(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {

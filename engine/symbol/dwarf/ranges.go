@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 func compare(a, b uint64) int { return cmp.Compare(a, b) }
@@ -70,7 +71,7 @@ func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
 	off := v.n
 	if b.format.version >= 5 {
 		f := b.file
-		if v.form == formRnglistx {
+		if v.form == dw.FormRnglistx {
 			size := uint64(b.format.offsetSize)
 			n := uint64(len(f.rnglists))
 			if v.n > n || b.rnglistsBase > n || b.rnglistsBase+v.n*size+size > n {

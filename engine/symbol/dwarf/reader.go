@@ -25,6 +25,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // maxProblems bounds the list of problems: a file may have one in every unit.
@@ -317,7 +318,7 @@ func (r *Reader) Scoped(address uint64) (scoped bool, err error) {
 // hasScopes says whether a table has entries of inlined calls or blocks.
 func (t *abbrevTable) hasScopes() bool {
 	is := func(a *abbrev) bool {
-		return a.isDeclared && (a.tag == TagInlinedSubroutine || a.tag == TagLexicalBlock)
+		return a.isDeclared && (a.tag == dw.TagInlinedSubroutine || a.tag == dw.TagLexicalBlock)
 	}
 	for i := range t.dense {
 		if is(&t.dense[i]) {

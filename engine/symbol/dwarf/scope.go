@@ -5,6 +5,8 @@ package dwarf
 import (
 	"iter"
 	"slices"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A Scope is a function, a call that was inlined, or a block of one.
@@ -91,12 +93,12 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 			if c.off > target {
 				break
 			}
-			if c.Tag() == TagLexicalBlock || c.Tag() == TagInlinedSubroutine {
+			if c.Tag() == dw.TagLexicalBlock || c.Tag() == dw.TagInlinedSubroutine {
 				on = c
 			}
 			continue
 		}
-		if c.Tag() != TagLexicalBlock {
+		if c.Tag() != dw.TagLexicalBlock {
 			continue
 		}
 		covers, err := c.Covers(address)
@@ -114,8 +116,8 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 // constant that is there.
 func (e Entry) isVariable() bool {
 	switch e.Tag() {
-	case TagVariable, TagFormalParameter, TagConstant:
-		n, ok, err := e.Number(AttrDeclaration)
+	case dw.TagVariable, dw.TagFormalParameter, dw.TagConstant:
+		n, ok, err := e.Number(dw.AttrDeclaration)
 		return err == nil && (!ok || n == 0)
 	}
 	return false
@@ -130,7 +132,7 @@ const maxInherited = 1 << 16
 // last.
 func (s Scope) Variables() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		v, isInstance, err := s.own(AttrAbstractOrigin)
+		v, isInstance, err := s.own(dw.AttrAbstractOrigin)
 		if err != nil {
 			isInstance = false
 		}
@@ -167,7 +169,7 @@ func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
 	if *budget--; *budget < 0 || depth > maxOrigins {
 		return
 	}
-	v, ok, err := e.own(AttrAbstractOrigin)
+	v, ok, err := e.own(dw.AttrAbstractOrigin)
 	if err != nil {
 		return
 	}
@@ -177,7 +179,7 @@ func (e Entry) instances(seen map[entryKey]bool, budget *int, depth int) {
 		}
 		return
 	}
-	if e.Tag() != TagLexicalBlock {
+	if e.Tag() != dw.TagLexicalBlock {
 		return
 	}
 	for c, err := range e.Children() {
@@ -205,7 +207,7 @@ func (e Entry) inherited(seen map[entryKey]bool, budget *int, depth int, yield f
 			if !yield(c, nil) {
 				return false
 			}
-		case c.Tag() == TagLexicalBlock && !c.abbrev.hasCode:
+		case c.Tag() == dw.TagLexicalBlock && !c.abbrev.hasCode:
 			if !c.inherited(seen, budget, depth+1, yield) {
 				return false
 			}

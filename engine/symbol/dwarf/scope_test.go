@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -32,7 +33,7 @@ func describe(t *testing.T, s Scope) string {
 		variables = append(variables, v.Name()+" "+name)
 	}
 	kind := s.Name()
-	if s.Tag() == TagLexicalBlock {
+	if s.Tag() == dw.TagLexicalBlock {
 		kind = "{}"
 	}
 	return kind + "(" + strings.Join(variables, ", ") + ")"
@@ -94,7 +95,7 @@ func TestScopesEqualFramesEverywhere(t *testing.T) {
 				}
 				var got []string
 				for _, s := range scopes {
-					if s.Tag() == TagLexicalBlock {
+					if s.Tag() == dw.TagLexicalBlock {
 						blocks++
 					} else if s.Name() != "" {
 						got = append(got, s.Name())
@@ -120,7 +121,7 @@ func locate(t *testing.T, s Scope, address uint64) (located int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, ok, err := v.Location(AttrLocation)
+		l, ok, err := v.Location(dw.AttrLocation)
 		if err != nil {
 			t.Fatalf("%v: %v", v, err)
 		}
@@ -162,11 +163,11 @@ func TestCallSitesAreFoundByReturnAddress(t *testing.T) {
 					if a == nil {
 						continue
 					}
-					if a.tag == TagCallSite || a.tag == TagGNUCallSite {
+					if a.tag == dw.TagCallSite || a.tag == dw.TagGNUCallSite {
 						e := Entry{b, entry, a}
-						attr := AttrCallReturnPC
-						if a.tag == TagGNUCallSite {
-							attr = AttrLowPC
+						attr := dw.AttrCallReturnPC
+						if a.tag == dw.TagGNUCallSite {
+							attr = dw.AttrLowPC
 						}
 						pc, ok, err := e.Address(attr)
 						if err != nil || !ok {
@@ -197,10 +198,10 @@ func TestCallSitesAreFoundByReturnAddress(t *testing.T) {
 }
 
 const (
-	tagBase, tagVariable                    = 0x24, 0x34
-	atEncoding, atByteSize, atLoc, atFrame  = 0x3e, 0x0b, 0x02, 0x40
-	atLanes, atLanePC, atActive, atVector   = 0x3e0a, 0x3e0b, 0x3e08, 0x3e0c
-	atAugmentation, atMemorySpace, fExprloc = 0x3e09, 0x3e0d, 0x18
+	tagBase, tagVariable                    = dw.TagBaseType, dw.TagVariable
+	atEncoding, atByteSize, atLoc, atFrame  = dw.AttrEncoding, dw.AttrByteSize, dw.AttrLocation, dw.AttrFrameBase
+	atLanes, atLanePC, atActive, atVector   = dw.AttrLLVMLanes, dw.AttrLLVMLanePC, dw.AttrLLVMActiveLane, dw.AttrLLVMVectorSize
+	atAugmentation, atMemorySpace, fExprloc = dw.AttrLLVMAugmentation, dw.AttrLLVMMemorySpace, dw.FormExprloc
 )
 
 func TestAttributesOfTheHeterogeneousExtensionAreRead(t *testing.T) {
@@ -221,18 +222,18 @@ func TestAttributesOfTheHeterogeneousExtensionAreRead(t *testing.T) {
 		t.Fatalf("scopes %v, error %v, want one", scopes, err)
 	}
 	k := scopes[0]
-	if n, ok, err := k.Number(AttrLLVMLanes); n != 64 || !ok || err != nil {
+	if n, ok, err := k.Number(dw.AttrLLVMLanes); n != 64 || !ok || err != nil {
 		t.Errorf("lanes %d, %v, error %v, want 64", n, ok, err)
 	}
 	for _, test := range []struct {
-		attr    Attr
+		attr    dw.Attr
 		address uint64
 		want    string
 	}{
-		{AttrLLVMLanePC, 0x1004, "[30]"},
-		{AttrLLVMActiveLane, 0x1004, "[31]"},
-		{AttrLLVMActiveLane, 0x1009, "[]"},
-		{AttrFrameBase, 0x1009, "[9c]"},
+		{dw.AttrLLVMLanePC, 0x1004, "[30]"},
+		{dw.AttrLLVMActiveLane, 0x1004, "[31]"},
+		{dw.AttrLLVMActiveLane, 0x1009, "[]"},
+		{dw.AttrFrameBase, 0x1009, "[9c]"},
 	} {
 		l, ok, err := k.Location(test.attr)
 		if !ok || err != nil {
@@ -243,11 +244,11 @@ func TestAttributesOfTheHeterogeneousExtensionAreRead(t *testing.T) {
 			t.Errorf("%v at %#x: %x, error %v, want %s", test.attr, test.address, got, err, test.want)
 		}
 	}
-	if _, ok, err := k.Location(AttrLLVMIterations); ok || err != nil {
+	if _, ok, err := k.Location(dw.AttrLLVMIterations); ok || err != nil {
 		t.Errorf("the number of lanes is a location: %v, error %v", ok, err)
 	}
 	for v := range k.Variables() {
-		if n, ok, err := v.Number(AttrLLVMMemorySpace); v.Name() != "x" || n != 3 || !ok || err != nil {
+		if n, ok, err := v.Number(dw.AttrLLVMMemorySpace); v.Name() != "x" || n != 3 || !ok || err != nil {
 			t.Errorf("%s: memory space %d, %v, error %v, want x, 3", v.Name(), n, ok, err)
 		}
 	}
@@ -259,7 +260,7 @@ func TestAttributesOfTheHeterogeneousExtensionAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range root.Children() {
-		if c.Tag() != TagBaseType {
+		if c.Tag() != dw.TagBaseType {
 			continue
 		}
 		got, err := k.Unit().BaseType(c.Offset() - k.Unit().Offset())

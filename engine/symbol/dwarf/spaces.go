@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // spaces are the entries of a unit that functions may be declared in, as far as
@@ -21,13 +23,13 @@ type spaces struct {
 type space struct {
 	offset, first, end uint32 // of the entry, of its children, and of what follows them
 	inside, count      int32  // the spaces directly inside it, by offset; count -1: not known yet
-	tag                Tag
+	tag                dw.Tag
 }
 
 // isSpace says whether functions may be declared in an entry.
-func isSpace(tag Tag) bool {
+func isSpace(tag dw.Tag) bool {
 	switch tag {
-	case TagNamespace, TagClassType, TagStructureType, TagUnionType, TagEnumerationType, TagSubprogram, TagInlinedSubroutine, TagLexicalBlock, TagModule:
+	case dw.TagNamespace, dw.TagClassType, dw.TagStructureType, dw.TagUnionType, dw.TagEnumerationType, dw.TagSubprogram, dw.TagInlinedSubroutine, dw.TagLexicalBlock, dw.TagModule:
 		return true
 	}
 	return false
@@ -35,7 +37,7 @@ func isSpace(tag Tag) bool {
 
 // spacesAround returns the spaces that an entry stands in, the outermost first,
 // without the unit; of those nested deeper than maxSpaces the outer ones.
-func (b *body) spacesAround(off uint32) (list []uint32, tags []Tag, err error) {
+func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error) {
 	x := &b.spaces
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -147,7 +149,7 @@ var memorySpaces = [...]string{"", "global", "constant", "group", "private"}
 // reference type leads to (A.5.3): the name without DW_MSPACE_LLVM_, or the number of another;
 // "" where it is not said.
 func (e Entry) MemorySpace() string {
-	n, ok, err := e.Number(AttrLLVMMemorySpace)
+	n, ok, err := e.Number(dw.AttrLLVMMemorySpace)
 	if err != nil || !ok {
 		return ""
 	}

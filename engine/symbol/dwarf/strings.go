@@ -6,6 +6,7 @@ import (
 	"bytes"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // maxString bounds one string of a string section.
@@ -41,15 +42,15 @@ const leastString = 256
 func (b *body) text(v *value) ([]byte, error) {
 	f := b.file
 	switch v.form {
-	case formString:
+	case dw.FormString:
 		return v.b, nil
-	case formStrp:
+	case dw.FormStrp:
 		return stringAt(".debug_str"+f.suffix, f.str, f.rest.str, v.n)
-	case formLineStrp:
+	case dw.FormLineStrp:
 		return stringAt(".debug_line_str"+f.suffix, f.lineStr, f.rest.lineStr, v.n)
-	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
+	case dw.FormStrx, dw.FormStrx1, dw.FormStrx2, dw.FormStrx3, dw.FormStrx4, dw.FormGNUStrIndex:
 		return b.strx(v.n)
-	case formStrpSup, formGNUStrpAlt:
+	case dw.FormStrpSup, dw.FormGNUStrpAlt:
 		s, err := f.supplement()
 		if err != nil {
 			return nil, err

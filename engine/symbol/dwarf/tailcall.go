@@ -2,6 +2,8 @@
 
 package dwarf
 
+import "github.com/unwindd/unwindd/internal/dw"
+
 // This file has what the functions that were left by tail calls are found by (DWARF 5,
 // 3.4).
 
@@ -37,8 +39,8 @@ func (r *Reader) FunctionFrom(address uint64) (Entry, error) {
 // false where neither is.
 func (s CallSite) PC() (at, after uint64, ok bool, err error) {
 	after, _, err = s.Address(s.callAttributes().returnPC)
-	if err == nil && s.Tag() != TagGNUCallSite {
-		at, _, err = s.Address(AttrCallPC)
+	if err == nil && s.Tag() != dw.TagGNUCallSite {
+		at, _, err = s.Address(dw.AttrCallPC)
 	}
 	return at, after, at != 0 || after != 0, err
 }

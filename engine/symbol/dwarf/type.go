@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -33,15 +34,15 @@ const (
 	KindSubrange                        // DW_TAG_subrange_type, a range of another type
 )
 
-var kindOfTag = map[Tag]TypeKind{
-	TagBaseType: KindBase, TagPointerType: KindPointer, TagReferenceType: KindReference, TagRvalueReference: KindRvalueReference,
-	TagPtrToMember: KindMemberPointer, TagArrayType: KindArray, TagCoarrayType: KindArray,
-	TagStructureType: KindStructure, TagClassType: KindStructure, TagInterfaceType: KindStructure, TagUnionType: KindUnion,
-	TagEnumerationType: KindEnumeration, TagSubroutineType: KindSubroutine, TagTypedef: KindNamed, TagTemplateAlias: KindNamed,
-	TagConstType: KindQualified, TagVolatileType: KindQualified, TagRestrictType: KindQualified, TagAtomicType: KindQualified,
-	TagImmutableType: KindQualified, TagPackedType: KindQualified, TagSharedType: KindQualified, TagDynamicType: KindQualified,
-	TagLLVMPtrauthType: KindQualified, TagStringType: KindString, TagUnspecifiedType: KindUnspecified,
-	TagSubrangeType: KindSubrange, TagGenericSubrange: KindSubrange,
+var kindOfTag = map[dw.Tag]TypeKind{
+	dw.TagBaseType: KindBase, dw.TagPointerType: KindPointer, dw.TagReferenceType: KindReference, dw.TagRvalueReferenceType: KindRvalueReference,
+	dw.TagPtrToMemberType: KindMemberPointer, dw.TagArrayType: KindArray, dw.TagCoarrayType: KindArray,
+	dw.TagStructureType: KindStructure, dw.TagClassType: KindStructure, dw.TagInterfaceType: KindStructure, dw.TagUnionType: KindUnion,
+	dw.TagEnumerationType: KindEnumeration, dw.TagSubroutineType: KindSubroutine, dw.TagTypedef: KindNamed, dw.TagTemplateAlias: KindNamed,
+	dw.TagConstType: KindQualified, dw.TagVolatileType: KindQualified, dw.TagRestrictType: KindQualified, dw.TagAtomicType: KindQualified,
+	dw.TagImmutableType: KindQualified, dw.TagPackedType: KindQualified, dw.TagSharedType: KindQualified, dw.TagDynamicType: KindQualified,
+	dw.TagLLVMPtrauthType: KindQualified, dw.TagStringType: KindString, dw.TagUnspecifiedType: KindUnspecified,
+	dw.TagSubrangeType: KindSubrange, dw.TagGenericSubrange: KindSubrange,
 }
 
 // A Type is a type as its entry describes it. What it consists of is read when it is
@@ -138,7 +139,7 @@ func (e Entry) readType() (*Type, error) {
 	if unit, ok := e.inTypeUnit(); ok {
 		return unit.AsType()
 	}
-	isDeclaration, err := e.hasFlag(AttrDeclaration)
+	isDeclaration, err := e.hasFlag(dw.AttrDeclaration)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (e Entry) readType() (*Type, error) {
 			return nil, err
 		}
 	case KindPointer, KindReference, KindRvalueReference:
-		for _, attr := range []Attr{AttrLLVMAddressSpace, AttrAddressClass} {
+		for _, attr := range []dw.Attr{dw.AttrLLVMAddressSpace, dw.AttrAddressClass} {
 			n, ok, err := e.Number(attr)
 			if err != nil {
 				return nil, err
@@ -172,24 +173,24 @@ func (e Entry) readType() (*Type, error) {
 
 // readArray reads what there may be of an array beside its dimensions.
 func (t *Type) readArray() {
-	if is, err := t.hasFlag(AttrGNUVector); err == nil {
+	if is, err := t.hasFlag(dw.AttrGNUVector); err == nil {
 		t.IsVector = is
 	}
-	if n, ok, err := t.Number(AttrByteStride); err == nil && ok && n > 0 {
+	if n, ok, err := t.Number(dw.AttrByteStride); err == nil && ok && n > 0 {
 		t.Stride = uint64(n)
 	}
-	t.IsDescribed = t.Has(AttrDataLocation) || t.Has(AttrAllocated) || t.Has(AttrAssociated)
+	t.IsDescribed = t.Has(dw.AttrDataLocation) || t.Has(dw.AttrAllocated) || t.Has(dw.AttrAssociated)
 }
 
 // inTypeUnit is the type in a type unit that an entry stands for (DW_AT_signature). One
 // that is missing leaves the entry, which says next to nothing.
 func (e Entry) inTypeUnit() (Entry, bool) {
-	v, ok, err := e.own(AttrSignature)
+	v, ok, err := e.own(dw.AttrSignature)
 	if !ok || err != nil {
 		return Entry{}, false
 	}
 	t, err := e.b.follow(&v)
-	return t, err == nil && !t.Is(e) && !t.Has(AttrSignature)
+	return t, err == nil && !t.Is(e) && !t.Has(dw.AttrSignature)
 }
 
 // Complete is the definition of a declared type, which may be in another unit. To find
@@ -271,10 +272,10 @@ func (t *Type) Enumerators() ([]Enumerator, error) {
 			if err != nil {
 				return list, err
 			}
-			if c.Tag() != TagEnumerator {
+			if c.Tag() != dw.TagEnumerator {
 				continue
 			}
-			n, ok, err := c.Number(AttrConstValue)
+			n, ok, err := c.Number(dw.AttrConstValue)
 			if err != nil {
 				return list, err
 			}
@@ -302,7 +303,7 @@ type Bound struct {
 func (b *Bound) HasValue() bool { return b.IsKnown || b.Location != nil || !b.Variable.IsZero() }
 
 // bound reads an attribute as a Bound.
-func (e Entry) bound(attr Attr) (b Bound, err error) {
+func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
 	v, at, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return b, err
@@ -325,15 +326,15 @@ func (e Entry) bound(attr Attr) (b Bound, err error) {
 // signedOf reads a constant of 4 bytes of which all bits are set as -1: gcc writes the
 // upper bound of an array without elements so.
 func signedOf(v *value, n uint64) int64 {
-	if v.form == formData4 && n == 1<<32-1 {
+	if v.form == dw.FormData4 && n == 1<<32-1 {
 		return -1
 	}
 	return int64(n)
 }
 
-func isReference(f form) bool {
+func isReference(f dw.Form) bool {
 	switch f {
-	case formRef1, formRef2, formRef4, formRef8, formRefUdata, formRefAddr, formRefSig8, formRefSup4, formRefSup8, formGNURefAlt:
+	case dw.FormRef1, dw.FormRef2, dw.FormRef4, dw.FormRef8, dw.FormRefUdata, dw.FormRefAddr, dw.FormRefSig8, dw.FormRefSup4, dw.FormRefSup8, dw.FormGNURefAlt:
 		return true
 	}
 	return false
@@ -358,7 +359,7 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			if err != nil {
 				return nil, err
 			}
-			if c.Tag() != TagSubrangeType && c.Tag() != TagEnumerationType && c.Tag() != TagGenericSubrange {
+			if c.Tag() != dw.TagSubrangeType && c.Tag() != dw.TagEnumerationType && c.Tag() != dw.TagGenericSubrange {
 				continue
 			}
 			if len(list) == maxDimensions {
@@ -367,8 +368,8 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			var d Dimension
 			for _, x := range []struct {
 				to   *Bound
-				attr Attr
-			}{{&d.Lower, AttrLowerBound}, {&d.Upper, AttrUpperBound}, {&d.Count, AttrCount}, {&d.Stride, AttrByteStride}} {
+				attr dw.Attr
+			}{{&d.Lower, dw.AttrLowerBound}, {&d.Upper, dw.AttrUpperBound}, {&d.Count, dw.AttrCount}, {&d.Stride, dw.AttrByteStride}} {
 				if *x.to, err = c.bound(x.attr); err != nil {
 					return nil, err
 				}
@@ -389,7 +390,7 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 // first dimension: by DW_AT_ordering, or because the array is Fortran's (DWARF 5, 5.5).
 func (t *Type) isColumnMajor() bool {
 	const columnMajor = 1 // DW_ORD_col_major
-	if n, ok, err := t.Number(AttrOrdering); ok && err == nil {
+	if n, ok, err := t.Number(dw.AttrOrdering); ok && err == nil {
 		return n == columnMajor
 	}
 	return isFortran(t.b.languageOf())
@@ -397,7 +398,7 @@ func (t *Type) isColumnMajor() bool {
 
 func isFortran(language uint64) bool {
 	switch language {
-	case langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18:
+	case dw.LangFortran77, dw.LangFortran90, dw.LangFortran95, dw.LangFortran03, dw.LangFortran08, dw.LangFortran18:
 		return true
 	}
 	return false
@@ -406,8 +407,8 @@ func isFortran(language uint64) bool {
 // defaultLowerBound is that of a language (DWARF 5, table 7.17).
 func defaultLowerBound(language uint64) int64 {
 	switch language {
-	case langCobol74, langCobol85, langFortran77, langFortran90, langFortran95, langFortran03, langFortran08, langFortran18,
-		langPascal83, langModula2, langModula3, langAda83, langAda95, langAda2005, langAda2012, langPLI, langJulia:
+	case dw.LangCobol74, dw.LangCobol85, dw.LangFortran77, dw.LangFortran90, dw.LangFortran95, dw.LangFortran03, dw.LangFortran08, dw.LangFortran18,
+		dw.LangPascal83, dw.LangModula2, dw.LangModula3, dw.LangAda83, dw.LangAda95, dw.LangAda2005, dw.LangAda2012, dw.LangPLI, dw.LangJulia:
 		return 1
 	}
 	return 0
@@ -415,7 +416,7 @@ func defaultLowerBound(language uint64) int64 {
 
 // Bound is a property of the type that an object of it may say: DW_AT_data_location,
 // DW_AT_allocated, DW_AT_associated, DW_AT_byte_size, DW_AT_string_length.
-func (t *Type) Bound(attr Attr) (Bound, error) {
+func (t *Type) Bound(attr dw.Attr) (Bound, error) {
 	if t.IsZero() {
 		return Bound{}, nil
 	}

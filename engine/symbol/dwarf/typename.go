@@ -5,6 +5,8 @@ package dwarf
 import (
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // This file spells types as their languages write them.
@@ -14,7 +16,7 @@ import (
 func (e Entry) QualifiedName() string {
 	name := e.Name()
 	at := e
-	if v, ok, err := e.own(AttrSpecification); ok && err == nil {
+	if v, ok, err := e.own(dw.AttrSpecification); ok && err == nil {
 		if to, err := e.b.follow(&v); err == nil {
 			at = to // a definition outside its class stands where it is declared
 		}
@@ -57,7 +59,7 @@ func (t *Type) String() string {
 		return t.Name
 	}
 	name, _ := t.spelled.get(func() (string, error) {
-		s := speller{isRust: t.b.languageOf() == LangRust, isC: !hasScopedNames(t.b.languageOf())}
+		s := speller{isRust: t.b.languageOf() == dw.LangRust, isC: !hasScopedNames(t.b.languageOf())}
 		text := s.spell(t, "", 0)
 		if len(text) > maxSpelling {
 			text = text[:maxSpelling] + "..."
@@ -72,13 +74,13 @@ func (t *Type) String() string {
 type speller struct{ isRust, isC bool }
 
 // typeWords are the keywords of types that may have no name.
-var typeWords = map[Tag]string{
-	TagStructureType: "struct", TagClassType: "class", TagUnionType: "union", TagEnumerationType: "enum", TagInterfaceType: "interface",
+var typeWords = map[dw.Tag]string{
+	dw.TagStructureType: "struct", dw.TagClassType: "class", dw.TagUnionType: "union", dw.TagEnumerationType: "enum", dw.TagInterfaceType: "interface",
 }
 
 // qualifiers are the keywords of qualified types. Others are not shown.
-var qualifiers = map[Tag]string{
-	TagConstType: "const", TagVolatileType: "volatile", TagRestrictType: "restrict", TagAtomicType: "_Atomic",
+var qualifiers = map[dw.Tag]string{
+	dw.TagConstType: "const", dw.TagVolatileType: "volatile", dw.TagRestrictType: "restrict", dw.TagAtomicType: "_Atomic",
 }
 
 // spell is the type of something that a declarator declares, as C writes it: the
@@ -95,7 +97,7 @@ func (s *speller) spell(t *Type, declarator string, depth int) string {
 	}
 	if t.Name != "" && t.Kind != KindQualified {
 		name := t.QualifiedName()
-		if word := typeWords[t.Tag()]; word != "" && s.isC && t.b.languageOf() != LangGo {
+		if word := typeWords[t.Tag()]; word != "" && s.isC && t.b.languageOf() != dw.LangGo {
 			name = word + " " + name
 		}
 		return joined(name, declarator)
@@ -153,7 +155,7 @@ func (s *speller) spellElement(t *Type, declarator string, depth int) string {
 }
 
 func (s *speller) containing(t *Type, depth int) string {
-	c, err := t.Reference(AttrContainingType)
+	c, err := t.Reference(dw.AttrContainingType)
 	if err != nil || c.IsZero() {
 		return ""
 	}
@@ -251,13 +253,13 @@ func (s *speller) arguments(t *Type, depth int) string {
 			break
 		}
 		switch c.Tag() {
-		case TagFormalParameter:
+		case dw.TagFormalParameter:
 			e, err := c.ValueType()
 			if err != nil {
 				return "(...)"
 			}
 			list = append(list, s.spell(e, "", depth+1))
-		case TagUnspecifiedParams:
+		case dw.TagUnspecifiedParameters:
 			list = append(list, "...")
 		}
 	}

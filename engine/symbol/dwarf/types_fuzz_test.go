@@ -2,7 +2,11 @@
 
 package dwarf
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // askTypes reads whatever types and variables there are.
 func askTypes(r *Reader) {
@@ -44,7 +48,7 @@ func askType(t *Type, left *int, depth int) {
 		plain.Complete()
 	}
 	_, _ = t.Dimensions()
-	_, _ = t.Bound(AttrDataLocation)
+	_, _ = t.Bound(dw.AttrDataLocation)
 	if t.Kind == KindEnumeration {
 		_, _ = t.Enumerators()
 	}

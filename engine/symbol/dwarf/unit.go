@@ -5,6 +5,8 @@ package dwarf
 import (
 	"fmt"
 	"math"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A unitHeader is the header of a unit (DWARF 5, 7.5.1).
@@ -34,7 +36,7 @@ type unit struct {
 type body struct {
 	*unit
 	abbrevs     *abbrevTable
-	tag         Tag
+	tag         dw.Tag
 	hasChildren bool
 
 	language               uint64
@@ -215,37 +217,37 @@ func (b *body) readAttributes(c *cursor, a *abbrev) (names unitNames) {
 	for i := range a.specs {
 		v := b.format.value(c, &a.specs[i])
 		switch a.specs[i].attr {
-		case AttrName:
+		case dw.AttrName:
 			names.name = v
-		case AttrCompDir:
+		case dw.AttrCompDir:
 			names.compDir = v
-		case AttrDwoName:
+		case dw.AttrDwoName:
 			names.dwoName = v
-		case AttrGNUDwoName:
+		case dw.AttrGNUDwoName:
 			names.gnuDwoName = v
-		case AttrGNUDwoID:
+		case dw.AttrGNUDwoID:
 			b.dwoID, b.hasDwoID = v.n, true
-		case AttrLanguage:
+		case dw.AttrLanguage:
 			b.language, _ = v.constant()
-		case AttrStmtList:
+		case dw.AttrStmtList:
 			if b.skeleton == nil { // else the skeleton's table is meant
 				b.lineOff, b.hasLine = v.offset()
 			}
-		case AttrLowPC:
+		case dw.AttrLowPC:
 			b.low, b.hasLow = v, true
-		case AttrHighPC:
+		case dw.AttrHighPC:
 			b.high, b.hasHigh = v, true
-		case AttrRanges:
+		case dw.AttrRanges:
 			b.rangesValue, b.hasRanges = v, true
-		case AttrAddrBase, AttrGNUAddrBase:
+		case dw.AttrAddrBase, dw.AttrGNUAddrBase:
 			b.addrBase, _ = v.offset()
-		case AttrStrOffsetsBase:
+		case dw.AttrStrOffsetsBase:
 			b.strOffsetsBase, _ = v.offset()
-		case AttrRnglistsBase:
+		case dw.AttrRnglistsBase:
 			b.rnglistsBase, _ = v.offset()
-		case AttrLoclistsBase:
+		case dw.AttrLoclistsBase:
 			b.loclistsBase, _ = v.offset()
-		case AttrGNURangesBase:
+		case dw.AttrGNURangesBase:
 			b.rangesBase, _ = v.offset()
 		}
 	}
@@ -312,11 +314,11 @@ func (b *body) addrx(index uint64) (uint64, error) {
 // address gives a value of class address.
 func (b *body) address(v *value) (uint64, error) {
 	switch v.form {
-	case formAddr:
+	case dw.FormAddr:
 		return v.n, nil
-	case formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex:
+	case dw.FormAddrx, dw.FormAddrx1, dw.FormAddrx2, dw.FormAddrx3, dw.FormAddrx4, dw.FormGNUAddrIndex:
 		return b.addrx(v.n)
-	case formLLVMAddrxOff:
+	case dw.FormLLVMAddrxOffset:
 		a, err := b.addrx(v.n)
 		return a + uintAt(v.b, b.format.isBigEndian), err
 	}
@@ -326,7 +328,7 @@ func (b *body) address(v *value) (uint64, error) {
 // isAddress says whether a value is of class address.
 func (v *value) isAddress() bool {
 	switch v.form {
-	case formAddr, formAddrx, formAddrx1, formAddrx2, formAddrx3, formAddrx4, formGNUAddrIndex, formLLVMAddrxOff:
+	case dw.FormAddr, dw.FormAddrx, dw.FormAddrx1, dw.FormAddrx2, dw.FormAddrx3, dw.FormAddrx4, dw.FormGNUAddrIndex, dw.FormLLVMAddrxOffset:
 		return true
 	}
 	return false

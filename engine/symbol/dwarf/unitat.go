@@ -2,7 +2,11 @@
 
 package dwarf
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/unwindd/unwindd/internal/dw"
+)
 
 // UnitAt is the unit that holds an offset of .debug_info: of a skeleton (DWARF 5, 3.1.2)
 // the split unit. function is the function whose entry, or the entries inside it, the
@@ -57,7 +61,7 @@ func (b *body) functionAround(offset uint64) (Entry, error) {
 		}
 		var e Entry // the function that the entries inside this one are of
 		switch {
-		case a.tag == TagSubprogram:
+		case a.tag == dw.TagSubprogram:
 			e = Entry{b, entry, a}
 		case len(around) > 0:
 			e = around[len(around)-1]

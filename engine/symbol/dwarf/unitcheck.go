@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // augmentations is the form of an augmentation string: vendors with their versions, and
@@ -20,7 +21,7 @@ func (b *body) problems() (list []error) {
 	if err != nil {
 		return nil
 	}
-	text, _, err := root.Text(AttrLLVMAugmentation)
+	text, _, err := root.Text(dw.AttrLLVMAugmentation)
 	switch {
 	case err != nil:
 		list = append(list, err)
@@ -39,16 +40,16 @@ func (b *body) addressSizes(root Entry) (list []error) {
 	main, file := b.main(), b.file
 	lists, _ := b.file.loclists.get(func() ([]byte, error) { return b.file.read(".debug_loclists") })
 	for _, s := range []struct {
-		attr    Attr
+		attr    dw.Attr
 		section string
 		data    []byte
 		rest    *object.Contents // of the section, where it is unpacked by need
 		base    uint64
 		back    uint64 // from the base to the size
 	}{
-		{AttrAddrBase, ".debug_addr", main.addr, main.rest.addr, b.addrBase, 2},
-		{AttrRnglistsBase, ".debug_rnglists" + file.suffix, file.rnglists, file.rest.rnglists, b.rnglistsBase, 6},
-		{AttrLoclistsBase, ".debug_loclists" + file.suffix, lists, nil, b.loclistsBase, 6},
+		{dw.AttrAddrBase, ".debug_addr", main.addr, main.rest.addr, b.addrBase, 2},
+		{dw.AttrRnglistsBase, ".debug_rnglists" + file.suffix, file.rnglists, file.rest.rnglists, b.rnglistsBase, 6},
+		{dw.AttrLoclistsBase, ".debug_loclists" + file.suffix, lists, nil, b.loclistsBase, 6},
 	} {
 		if !root.Has(s.attr) || s.base < s.back || s.base-s.back >= uint64(len(s.data)) || s.rest.Need(s.base) != nil {
 			continue

@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -70,7 +71,7 @@ func (r *Reader) namedVariable(address uint64, name string) (v Variable, ok bool
 	}
 	var list []placedVariable
 	for _, e := range named {
-		if e.Tag() != TagVariable {
+		if e.Tag() != dw.TagVariable {
 			continue
 		}
 		if start, ok := e.fixedAddress(); ok && r.main.hasData(start) {
@@ -111,7 +112,7 @@ func holding(list []placedVariable, address uint64) (Variable, bool, error) {
 
 // describe reads the variable's size and where it is declared.
 func (v *Variable) describe() error {
-	typ, at, ok, err := v.find(AttrType)
+	typ, at, ok, err := v.find(dw.AttrType)
 	if err != nil {
 		return err
 	}
@@ -123,14 +124,14 @@ func (v *Variable) describe() error {
 			}
 		}
 	}
-	file, at, ok, err := v.find(AttrDeclFile)
+	file, at, ok, err := v.find(dw.AttrDeclFile)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.File, v.ImplicitFile = at.b.fileName(uint64(file.small())).path, file.form == formImplicit
+		v.File, v.ImplicitFile = at.b.fileName(uint64(file.small())).path, file.form == dw.FormImplicitConst
 	}
-	line, _, ok, err := v.find(AttrDeclLine)
+	line, _, ok, err := v.find(dw.AttrDeclLine)
 	if ok {
 		v.Line = int(line.small())
 	}
@@ -178,11 +179,11 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 	for entries.next() {
 		e := entries.entry
 		switch tag := e.Tag(); {
-		case tag == TagVariable:
+		case tag == dw.TagVariable:
 			if start, ok := e.fixedAddress(); ok && main.hasData(start) {
 				list = append(list, placedVariable{start, order, e.off, b})
 			}
-		case tag != TagSubprogram && canSkip(e.abbrev):
+		case tag != dw.TagSubprogram && canSkip(e.abbrev):
 			entries.skipTold()
 		}
 	}
@@ -211,16 +212,16 @@ func (f *file) hasData(address uint64) bool {
 // DW_OP_addrx and no more than DW_OP_plus_uconst behind it, as that of every
 // variable of static storage is.
 func (e Entry) fixedAddress() (uint64, bool) {
-	v, ok, err := e.own(AttrLocation)
+	v, ok, err := e.own(dw.AttrLocation)
 	if err != nil || !ok || !v.isBlock() || len(v.b) == 0 {
 		return 0, false
 	}
 	c := at(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
 	var address uint64
 	switch v.b[0] {
-	case opAddr:
+	case dw.OpAddr:
 		address = c.uint(int(e.b.format.addrSize))
-	case opAddrx, opGNUAddrIndex:
+	case dw.OpAddrx, dw.OpGNUAddrIndex:
 		if address, err = e.b.addrx(c.uleb()); err != nil {
 			return 0, false
 		}
@@ -228,28 +229,13 @@ func (e Entry) fixedAddress() (uint64, bool) {
 		return 0, false
 	}
 	if c.hasMore() {
-		if c.uint(1) != opPlusUconst {
+		if c.uint(1) != dw.OpPlusUconst {
 			return 0, false
 		}
 		address += c.uleb()
 	}
 	return address, !c.failed && !c.hasMore()
 }
-
-// Operations that say where variables are (DWARF 5, 7.7.1, table 7.9).
-const (
-	opAddr              = 0x03
-	opDeref             = 0x06
-	opPlusUconst        = 0x23
-	opReg0              = 0x50
-	opReg31             = 0x6f
-	opBreg0             = 0x70
-	opFbreg             = 0x91
-	opFormTLSAddress    = 0x9b
-	opAddrx             = 0xa1
-	opGNUPushTLSAddress = 0xe0
-	opGNUAddrIndex      = 0xfb
-)
 
 // maxTypes bounds the types that are followed for a size.
 const maxTypes = 64
@@ -268,16 +254,16 @@ func (e Entry) size(depth int) (uint64, bool) {
 	if depth > maxTypes {
 		return 0, false
 	}
-	if n, ok, err := e.Number(AttrByteSize); ok && err == nil && n >= 0 {
+	if n, ok, err := e.Number(dw.AttrByteSize); ok && err == nil && n >= 0 {
 		return uint64(n), true
 	}
 	pointer := uint64(e.b.format.addrSize)
 	base, err := e.Type()
 	switch e.Tag() {
-	case TagPointerType, TagReferenceType, TagRvalueReference:
+	case dw.TagPointerType, dw.TagReferenceType, dw.TagRvalueReferenceType:
 		return pointer, true
-	case TagPtrToMember:
-		if err == nil && !base.IsZero() && base.Tag() == TagSubroutineType {
+	case dw.TagPtrToMemberType:
+		if err == nil && !base.IsZero() && base.Tag() == dw.TagSubroutineType {
 			return 2 * pointer, true
 		}
 		return pointer, true
@@ -286,20 +272,20 @@ func (e Entry) size(depth int) (uint64, bool) {
 		return 0, false
 	}
 	size, ok := base.size(depth + 1)
-	if !ok || e.Tag() != TagArrayType {
+	if !ok || e.Tag() != dw.TagArrayType {
 		return size, ok
 	}
 	for dim, err := range e.Children() {
 		if err != nil {
 			return 0, false
 		}
-		if dim.Tag() != TagSubrangeType {
+		if dim.Tag() != dw.TagSubrangeType {
 			continue
 		}
-		if n, ok, err := dim.Number(AttrCount); ok && err == nil && n >= 0 {
+		if n, ok, err := dim.Number(dw.AttrCount); ok && err == nil && n >= 0 {
 			size *= uint64(n)
-		} else if upper, ok, err := dim.Number(AttrUpperBound); ok && err == nil {
-			lower, _, _ := dim.Number(AttrLowerBound)
+		} else if upper, ok, err := dim.Number(dw.AttrUpperBound); ok && err == nil {
+			lower, _, _ := dim.Number(dw.AttrLowerBound)
 			size *= uint64(upper - lower + 1)
 		}
 	}
@@ -350,12 +336,12 @@ func (b *body) locals(dst []symbol.Local, function uint64) ([]symbol.Local, erro
 	for entries.next() {
 		e, tag := entries.entry, entries.entry.Tag()
 		around = around[:entries.depth]
-		if len(around) == 0 || tag == TagInlinedSubroutine {
+		if len(around) == 0 || tag == dw.TagInlinedSubroutine {
 			around = append(around, e.localScope())
 			continue
 		}
 		scope := around[len(around)-1]
-		if tag == TagVariable || tag == TagFormalParameter {
+		if tag == dw.TagVariable || tag == dw.TagFormalParameter {
 			dst = append(dst, e.local(&scope))
 		}
 		around = append(around, scope)
@@ -371,8 +357,8 @@ type localScope struct {
 
 func (e Entry) localScope() localScope {
 	s := localScope{e.Name(), -1}
-	if v, ok, err := e.own(AttrFrameBase); err == nil && ok && v.isBlock() && len(v.b) > 0 && v.b[0] >= opReg0 && v.b[0] <= opReg31 {
-		s.frame = int(v.b[0]) - opReg0
+	if v, ok, err := e.own(dw.AttrFrameBase); err == nil && ok && v.isBlock() && len(v.b) > 0 && v.b[0] >= dw.OpReg0 && v.b[0] <= dw.OpReg31 {
+		s.frame = int(v.b[0]) - dw.OpReg0
 	}
 	return s
 }
@@ -381,17 +367,17 @@ func (e Entry) localScope() localScope {
 func (e Entry) local(s *localScope) symbol.Local {
 	l := symbol.Local{Function: s.function}
 	l.FrameOffset, l.HasFrameOffset = e.frameOffset(s.frame)
-	if n, ok, err := e.Number(AttrLLVMTagOffset); ok && err == nil {
+	if n, ok, err := e.Number(dw.AttrLLVMTagOffset); ok && err == nil {
 		l.TagOffset, l.HasTagOffset = uint64(n), true
 	}
 	l.Name = e.Name()
 	if t, err := e.Type(); err == nil && !t.IsZero() {
 		l.Size, l.HasSize = t.size(0)
 	}
-	if v, at, ok, err := e.find(AttrDeclFile); ok && err == nil {
+	if v, at, ok, err := e.find(dw.AttrDeclFile); ok && err == nil {
 		l.File = at.b.fileName(uint64(v.small())).path
 	}
-	if v, _, ok, err := e.find(AttrDeclLine); ok && err == nil {
+	if v, _, ok, err := e.find(dw.AttrDeclLine); ok && err == nil {
 		l.Line = int(v.small())
 	}
 	return l
@@ -400,7 +386,7 @@ func (e Entry) local(s *localScope) symbol.Local {
 // frameOffset is the offset of a variable from the frame base, by its expression or
 // the first of its location list that says so.
 func (e Entry) frameOffset(frame int) (int64, bool) {
-	l, ok, err := e.Location(AttrLocation)
+	l, ok, err := e.Location(dw.AttrLocation)
 	if !ok || err != nil {
 		return 0, false
 	}
@@ -425,12 +411,12 @@ func (e Entry) frameOffset(frame int) (int64, bool) {
 // offsetOf reads DW_OP_fbreg, or DW_OP_bregN of the register that the frame base is
 // in; DW_OP_deref may follow.
 func offsetOf(expr []byte, frame int) (int64, bool) {
-	if len(expr) == 0 || expr[0] != opFbreg && (frame < 0 || int(expr[0]) != opBreg0+frame) {
+	if len(expr) == 0 || expr[0] != dw.OpFbreg && (frame < 0 || int(expr[0]) != dw.OpBreg0+frame) {
 		return 0, false
 	}
 	c := at(expr, false, 1, uint64(len(expr)))
 	n := c.sleb()
-	if c.hasMore() && c.uint(1) != opDeref {
+	if c.hasMore() && c.uint(1) != dw.OpDeref {
 		return 0, false
 	}
 	return n, !c.failed && !c.hasMore()

@@ -8,25 +8,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 const (
-	tagPointer, tagArray, tagSubrange, tagTypedef = 0x0f, 0x01, 0x21, 0x16
-	tagMemberPointer, tagSubroutine, tagBlock     = 0x1f, 0x15, 0x0b
-	tagParameter                                  = 0x05
-	atType, atCount, atUpper, atLower             = 0x49, 0x37, 0x2f, 0x22
-	atTagOffset                                   = 0x3e03
+	tagPointer, tagArray, tagSubrange, tagTypedef = dw.TagPointerType, dw.TagArrayType, dw.TagSubrangeType, dw.TagTypedef
+	tagMemberPointer, tagSubroutine, tagBlock     = dw.TagPtrToMemberType, dw.TagSubroutineType, dw.TagLexicalBlock
+	tagParameter                                  = dw.TagFormalParameter
+	atType, atCount, atUpper, atLower             = dw.AttrType, dw.AttrCount, dw.AttrUpperBound, dw.AttrLowerBound
+	atTagOffset                                   = dw.AttrLLVMTagOffset
 )
 
 func ref(to string) attr { return attr{atType, fRefAddr, label(to)} }
 
 func marked(m string, attrs ...attr) []attr { return append([]attr{{0, 0, mark(m)}}, attrs...) }
 
-func number(at, n uint64) attr { return attr{at, fData1, n} }
+func number(a dw.Attr, n uint64) attr { return attr{a, fData1, n} }
 
 // location is an operation with an address, and what follows it.
 func location(address uint64, more ...byte) attr {
-	return attr{atLoc, fExprloc, append(append(expr{opAddr}, words(8, address)...), more...)}
+	return attr{atLoc, fExprloc, append(append(expr{dw.OpAddr}, words(8, address)...), more...)}
 }
 
 func TestVariablesAreFoundByTheirAddresses(t *testing.T) {
@@ -53,9 +54,9 @@ func TestVariablesAreFoundByTheirAddresses(t *testing.T) {
 			variable("to method", location(0x5060), ref("to method")),
 			variable("endless", location(0x5070), ref("endless")),
 			variable("untyped", location(0x5080)),
-			variable("part", location(0x5090, opPlusUconst, 8), ref("int")),
+			variable("part", location(0x5090, dw.OpPlusUconst, 8), ref("int")),
 			variable("value", location(0x50a0, 0x9f), ref("int")),
-			variable("indirect", location(0x50a0, opDeref), ref("int")),
+			variable("indirect", location(0x50a0, dw.OpDeref), ref("int")),
 			variable("removed", location(0), ref("int")),
 			variable("declared", marked("declared", number(atDeclLine, 9), ref("matrix"))...),
 			die{tagVariable, []attr{{atSpec, fRefAddr, label("declared")}, location(0x50b0)}, nil},
@@ -93,25 +94,25 @@ func decimal(n uint64) string {
 }
 
 func TestLocalsAreThoseOfTheFunctionOrTheInlinedCall(t *testing.T) {
-	variable := func(tag uint64, n string, e expr, attrs ...attr) die {
+	variable := func(tag dw.Tag, n string, e expr, attrs ...attr) die {
 		attrs = append(attrs, name(n))
 		if e != nil {
 			attrs = append(attrs, attr{atLoc, fExprloc, e})
 		}
 		return die{tag, attrs, nil}
 	}
-	f := sub(append(at64(0x1100, 0x40), name("f"), attr{atFrame, fExprloc, expr{opReg0 + 6}})...)
+	f := sub(append(at64(0x1100, 0x40), name("f"), attr{atFrame, fExprloc, expr{dw.OpReg0 + 6}})...)
 	f.children = []die{
-		variable(tagParameter, "parameter", expr{opFbreg, 0x70}, ref("int"), number(atDeclLine, 3), number(atTagOffset, 128)),
+		variable(tagParameter, "parameter", expr{dw.OpFbreg, 0x70}, ref("int"), number(atDeclLine, 3), number(atTagOffset, 128)),
 		{tagBlock, nil, []die{
-			variable(tagVariable, "by register", expr{opBreg0 + 6, 8}),
-			variable(tagVariable, "of another", expr{opBreg0 + 7, 8}),
-			variable(tagVariable, "behind a pointer", expr{opFbreg, 4, opDeref}),
-			variable(tagVariable, "computed", expr{opFbreg, 4, 0x9f}),
+			variable(tagVariable, "by register", expr{dw.OpBreg0 + 6, 8}),
+			variable(tagVariable, "of another", expr{dw.OpBreg0 + 7, 8}),
+			variable(tagVariable, "behind a pointer", expr{dw.OpFbreg, 4, dw.OpDeref}),
+			variable(tagVariable, "computed", expr{dw.OpFbreg, 4, 0x9f}),
 		}},
 		{tagInlined, append(at64(0x1110, 8), attr{atOrigin, fRefAddr, label("g")}), []die{
-			{tagVariable, []attr{{atOrigin, fRefAddr, label("x")}, {atLoc, fExprloc, expr{opFbreg, 0x78}}}, nil},
-			variable(tagVariable, "no base there", expr{opBreg0 + 6, 8}),
+			{tagVariable, []attr{{atOrigin, fRefAddr, label("x")}, {atLoc, fExprloc, expr{dw.OpFbreg, 0x78}}}, nil},
+			variable(tagVariable, "no base there", expr{dw.OpBreg0 + 6, 8}),
 		}},
 		variable(tagVariable, "last", nil),
 	}
@@ -151,12 +152,12 @@ func TestAttributesHaveTheirSecondNumbersToo(t *testing.T) {
 	if err != nil || len(scopes) != 1 {
 		t.Fatalf("scopes %v, error %v, want one", scopes, err)
 	}
-	for attr, want := range map[Attr]int64{AttrLLVMLanes: 64, AttrLLVMMemorySpace: 3, AttrLLVMAddressSpace: 5, AttrLLVMVectorSize: 4} {
+	for attr, want := range map[dw.Attr]int64{dw.AttrLLVMLanes: 64, dw.AttrLLVMMemorySpace: 3, dw.AttrLLVMAddressSpace: 5, dw.AttrLLVMVectorSize: 4} {
 		if n, ok, err := scopes[0].Number(attr); n != want || !ok || err != nil {
 			t.Errorf("%#x: %d, %v, error %v, want %d", uint16(attr), n, ok, err, want)
 		}
 	}
-	if l, ok, err := scopes[0].Location(AttrLLVMLanePC); !ok || err != nil || len(l.Expr) != 1 {
+	if l, ok, err := scopes[0].Location(dw.AttrLLVMLanePC); !ok || err != nil || len(l.Expr) != 1 {
 		t.Errorf("DW_AT_LLVM_lane_pc: %v, %v, error %v", l.Expr, ok, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/locexpr"
 )
 
@@ -374,7 +375,7 @@ func (t *typedTranslator) deref(arguments []string, in []object) error {
 		return fmt.Errorf("a value of type %s, expected a pointer", in[0].typ)
 	}
 	// A value of the record stands on the stack as it is, and nothing was done with it.
-	isGiven := t.values == 1 && in[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == opPick
+	isGiven := t.values == 1 && in[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
 	if _, err := t.read(in[0]); err != nil {
 		return err
 	}
@@ -506,7 +507,7 @@ func (t *typedTranslator) end() (Expression, error) {
 	}
 	o := t.stack[0]
 	e := Expression{IsAddress: o.kind == memoryObject, Fragment: t.frag}
-	if len(t.out) == 2 && t.out[0] == opPick && t.values == 1 {
+	if len(t.out) == 2 && t.out[0] == dw.OpPick && t.values == 1 {
 		t.out = nil // the value is on the stack
 	}
 	if !o.isGiven {

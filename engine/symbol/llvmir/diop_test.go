@@ -81,7 +81,7 @@ func TestTypedExpressions(t *testing.T) {
 			t.Errorf("%s: an address: %v, %v", c.record, d.IsAddress, l)
 		}
 		got := make([]byte, c.bits/8)
-		err = l.Read(testContext{}, got, c.bits)
+		err = l.Read(t.Context(), testContext{}, got, c.bits)
 		if err != nil || hex.EncodeToString(got) != c.want {
 			t.Errorf("%s: %x, %v, expected %s", c.record, got, err, c.want)
 		}

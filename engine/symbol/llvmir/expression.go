@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/unwindd/unwindd/engine/symbol"
+	"github.com/unwindd/unwindd/internal/dw"
 	"github.com/unwindd/unwindd/internal/leb128"
 	"github.com/unwindd/unwindd/locexpr"
 )
@@ -78,28 +79,6 @@ var expressionOps = sync.OnceValue(func() map[string]*expressionOp {
 	add(1, 0, "drop")
 	return table
 })
-
-// The DWARF operations that are written here on their own.
-const (
-	opConstu     = 0x10
-	opDrop       = 0x13
-	opPick       = 0x15
-	opOver       = 0x14
-	opAnd        = 0x1a
-	opMinus      = 0x1c
-	opPlusUconst = 0x23
-	opShr        = 0x25
-	opXor        = 0x27
-	opReg0       = 0x50
-	opRegx       = 0x90
-	opDerefSize  = 0x94
-	opBitPiece   = 0x9d
-	opStackValue = 0x9f
-	opEntryValue = 0xa3
-	opConvert    = 0xa8
-	opLLVMUser   = 0xe9
-	userUndef    = 0x08 // DW_OP_LLVM_undefined
-)
 
 // translator turns a DIExpression into operations.
 type translator struct {
@@ -202,9 +181,9 @@ func (t *translator) operation(op string) error {
 			return err
 		}
 		if op == "DW_OP_plus" {
-			t.out = binary.AppendUvarint(append(t.out, opPlusUconst), n)
+			t.out = binary.AppendUvarint(append(t.out, dw.OpPlusUconst), n)
 		} else {
-			t.out = append(binary.AppendUvarint(append(t.out, opConstu), n), opMinus)
+			t.out = append(binary.AppendUvarint(append(t.out, dw.OpConstu), n), dw.OpMinus)
 		}
 		return nil
 	}
@@ -302,7 +281,7 @@ func (t *translator) argument() error {
 	if from > 0xff {
 		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, from)
 	}
-	t.out = append(t.out, opPick, byte(from))
+	t.out = append(t.out, dw.OpPick, byte(from))
 	t.depth++
 	return nil
 }
@@ -312,7 +291,7 @@ func (t *translator) entryValue(op string) error {
 	if t.pos != 1 || t.values != 1 {
 		return fmt.Errorf("%s is expected at the beginning", op)
 	}
-	t.out = append(t.out, opDrop)
+	t.out = append(t.out, dw.OpDrop)
 	t.depth--
 	return t.entry(op, 0)
 }
@@ -325,11 +304,11 @@ func (t *translator) entry(op string, value uint64) error {
 	if covered != 1 {
 		return fmt.Errorf("%s %d: 1 operation expected", op, covered)
 	}
-	register := []byte{opReg0 + byte(value)}
+	register := []byte{dw.OpReg0 + byte(value)}
 	if value > 31 {
-		register = binary.AppendUvarint([]byte{opRegx}, value)
+		register = binary.AppendUvarint([]byte{dw.OpRegx}, value)
 	}
-	t.out = append(append(t.out, opEntryValue, byte(len(register))), register...)
+	t.out = append(append(t.out, dw.OpEntryValue, byte(len(register))), register...)
 	t.depth++
 	return nil
 }
@@ -341,7 +320,7 @@ func (t *translator) convert() error {
 	if err != nil {
 		return err
 	}
-	encoding := uint64(encodings[t.word()])
+	encoding := uint64(dw.ATEByName(t.word()))
 	if encoding != 0 {
 		t.pos++
 	} else if encoding, err = t.unsigned(op); err != nil {
@@ -353,8 +332,8 @@ func (t *translator) convert() error {
 	if err := t.need(op, 1); err != nil {
 		return err
 	}
-	t.out = binary.AppendUvarint(append(t.out, opConvert), symbol.IRTypeOffset(uint32(bits), uint8(encoding)))
-	t.isTyped = encoding != uint64(encodings["DW_ATE_float"])
+	t.out = binary.AppendUvarint(append(t.out, dw.OpConvert), symbol.IRTypeOffset(uint32(bits), uint8(encoding)))
+	t.isTyped = encoding != dw.ATEFloat
 	return nil
 }
 
@@ -362,7 +341,7 @@ func (t *translator) convert() error {
 // DIExpression do not care about types, those of DWARF do.
 func (t *translator) untype(op string) {
 	if t.isTyped && op != "DW_OP_stack_value" {
-		t.out = append(t.out, opConvert, 0)
+		t.out = append(t.out, dw.OpConvert, 0)
 	}
 	t.isTyped = false
 }
@@ -407,19 +386,19 @@ func (t *translator) extractBits(op string) error {
 	}
 	t.untype(op)
 	if t.isAddress {
-		t.out = append(t.out, opDerefSize, byte((offset+size+7)/8))
+		t.out = append(t.out, dw.OpDerefSize, byte((offset+size+7)/8))
 		t.isAddress = false
 	}
 	if offset > 0 {
-		t.out = append(binary.AppendUvarint(append(t.out, opConstu), offset), opShr)
+		t.out = append(binary.AppendUvarint(append(t.out, dw.OpConstu), offset), dw.OpShr)
 	}
 	if size < 64 {
-		t.out = append(binary.AppendUvarint(append(t.out, opConstu), 1<<size-1), opAnd)
+		t.out = append(binary.AppendUvarint(append(t.out, dw.OpConstu), 1<<size-1), dw.OpAnd)
 	}
 	if sign := uint64(1) << (size - 1); op == "DW_OP_LLVM_extract_bits_sext" && size < 64 {
 		// (v ^ sign) - sign extends the sign in a type of any size.
-		t.out = append(binary.AppendUvarint(append(t.out, opConstu), sign), opXor)
-		t.out = append(binary.AppendUvarint(append(t.out, opConstu), sign), opMinus)
+		t.out = append(binary.AppendUvarint(append(t.out, dw.OpConstu), sign), dw.OpXor)
+		t.out = append(binary.AppendUvarint(append(t.out, dw.OpConstu), sign), dw.OpMinus)
 	}
 	return nil
 }
@@ -430,15 +409,15 @@ func (t *translator) end() error {
 		return fmt.Errorf("there is no value")
 	}
 	if !t.isAddress && !t.isStackValue {
-		t.out = append(t.out, opStackValue)
+		t.out = append(t.out, dw.OpStackValue)
 	}
 	if f := t.frag; f != nil {
 		if f.Offset > 0 {
 			// What comes before the part is not described.
-			t.out = append(t.out, opLLVMUser, userUndef, opBitPiece)
-			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, opOver)
+			t.out = append(t.out, dw.OpLLVMUser, dw.UserUndefined, dw.OpBitPiece)
+			t.out = append(binary.AppendUvarint(t.out, f.Offset), 0, dw.OpOver)
 		}
-		t.out = append(binary.AppendUvarint(append(t.out, opBitPiece), f.Size), 0)
+		t.out = append(binary.AppendUvarint(append(t.out, dw.OpBitPiece), f.Size), 0)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package llvmir
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -16,7 +17,7 @@ import (
 // value N was 0x100+N on entry to the function.
 type testContext struct{ locexpr.NoContext }
 
-func (testContext) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, b []byte) error {
+func (testContext) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, b []byte) error {
 	for i := range b {
 		b[i] = byte(address + uint64(i))
 	}
@@ -25,7 +26,7 @@ func (testContext) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address u
 
 func (testContext) SpaceBits(locexpr.AddressSpace) (uint32, bool) { return 64, true }
 
-func (testContext) EntryValue(expr []byte) (locexpr.Value, error) {
+func (testContext) EntryValue(_ context.Context, expr []byte) (locexpr.Value, error) {
 	for in, err := range locexpr.Decode(expr, locexpr.Canonical, 8, locexpr.LittleEndian) {
 		if err != nil {
 			return locexpr.Value{}, err
@@ -75,7 +76,7 @@ func evaluate(d *DebugRecord, values ...uint64) (locexpr.Location, error) {
 		entries[i] = locexpr.ValueEntry(locexpr.GenericValue(v))
 	}
 	e := locexpr.Evaluator{Dialect: locexpr.Canonical}
-	return e.Location(d.Operation, testContext{}, entries...)
+	return e.Location(context.Background(), d.Operation, testContext{}, entries...)
 }
 
 // What a record says of a variable, evaluated by locexpr: the bytes of the
@@ -146,7 +147,7 @@ func TestExpressionsAreEvaluated(t *testing.T) {
 			continue
 		}
 		got := make([]byte, test.bits/8)
-		if err := l.Read(testContext{}, got, test.bits); err != nil || hex.EncodeToString(got) != test.want {
+		if err := l.Read(t.Context(), testContext{}, got, test.bits); err != nil || hex.EncodeToString(got) != test.want {
 			t.Errorf("%s of %#x: %x, %v, want %s; %s", test.record, test.values, got, err, test.want, locexpr.Format(d.Operation, locexpr.Canonical, 8, locexpr.LittleEndian))
 		}
 		if _, _, memory := l.MemoryAddress(); memory != test.address {
@@ -197,11 +198,11 @@ func TestFragmentsAreParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make([]byte, test.size/8)
-		if err := part.Read(testContext{}, got, test.size); err != nil || hex.EncodeToString(got) != test.want {
+		if err := part.Read(t.Context(), testContext{}, got, test.size); err != nil || hex.EncodeToString(got) != test.want {
 			t.Errorf("%s: the part is %x, %v, want %s", test.record, got, err, test.want)
 		}
 		if test.offset > 0 {
-			if err := l.Read(testContext{}, make([]byte, 1), 1); err == nil {
+			if err := l.Read(t.Context(), testContext{}, make([]byte, 1), 1); err == nil {
 				t.Errorf("%s: what comes before the part can be read", test.record)
 			}
 		}

@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // A Kind is a kind of specialized node.
 type Kind struct {
 	Name string // "DISubprogram"
 	Was  string // "MDSubprogram", in LLVM 3.7; "" of kinds that came later
-	// Tags are the DWARF tags of its descriptors in the forms before that.
-	Tags []uint64
 	// Fields are those that the document and its examples name, with blanks between;
 	// a node may have others.
 	Fields string
@@ -23,32 +23,32 @@ type Kind struct {
 // (LLVM r232566, "LangRef: Specialized Metadata Nodes") first. Nodes of other
 // kinds are kept with their fields.
 var Kinds = []Kind{
-	{"DICompileUnit", "MDCompileUnit", []uint64{0x11}, "language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports"},
-	{"DIFile", "MDFile", []uint64{0x29}, "filename directory"},
-	{"DILocation", "MDLocation", nil, "line column scope inlinedAt"},
-	{"DIBasicType", "MDBasicType", []uint64{0x24}, "tag name size align encoding"},
-	{"DIDerivedType", "MDDerivedType", []uint64{0x05, 0x0d, 0x0f, 0x10, 0x16, 0x1c, 0x1f, 0x26, 0x35, 0x37, 0x42}, "tag name scope file line baseType size align offset flags extraData"},
-	{"DICompositeType", "MDCompositeType", []uint64{0x01, 0x02, 0x04, 0x13, 0x17}, "tag name scope file line size align offset flags baseType elements runtimeLang vtableHolder templateParams identifier"},
-	{"DISubroutineType", "MDSubroutineType", []uint64{0x15}, "types flags"},
-	{"DISubrange", "MDSubrange", []uint64{0x21}, "count lowerBound"},
-	{"DIEnumerator", "MDEnumerator", []uint64{0x28}, "name value"},
-	{"DITemplateTypeParameter", "MDTemplateTypeParameter", nil, "name type"},
-	{"DITemplateValueParameter", "MDTemplateValueParameter", nil, "tag name type value"},
-	{"DINamespace", "MDNamespace", nil, "name scope file line"},
-	{"DIGlobalVariable", "MDGlobalVariable", []uint64{0x34}, "name linkageName scope file line type isLocal isDefinition variable declaration"},
-	{"DISubprogram", "MDSubprogram", []uint64{0x2e}, "name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables"},
-	{"DILexicalBlock", "MDLexicalBlock", []uint64{0x0b}, "scope file line column"},
-	{"DILexicalBlockFile", "MDLexicalBlockFile", nil, "scope file discriminator"},
-	{"DILocalVariable", "MDLocalVariable", []uint64{0x100, 0x101}, "tag name arg scope file line type flags expression"},
-	{"DIExpression", "MDExpression", []uint64{tagExpression}, ""},
-	{"DIObjCProperty", "MDObjCProperty", nil, "name file line setter getter attributes type"},
-	{"DIImportedEntity", "MDImportedEntity", nil, "tag name scope entity line"},
+	{"DICompileUnit", "MDCompileUnit", "language file producer isOptimized flags runtimeVersion splitDebugFilename emissionKind enums retainedTypes subprograms globals imports"},
+	{"DIFile", "MDFile", "filename directory"},
+	{"DILocation", "MDLocation", "line column scope inlinedAt"},
+	{"DIBasicType", "MDBasicType", "tag name size align encoding"},
+	{"DIDerivedType", "MDDerivedType", "tag name scope file line baseType size align offset flags extraData"},
+	{"DICompositeType", "MDCompositeType", "tag name scope file line size align offset flags baseType elements runtimeLang vtableHolder templateParams identifier"},
+	{"DISubroutineType", "MDSubroutineType", "types flags"},
+	{"DISubrange", "MDSubrange", "count lowerBound"},
+	{"DIEnumerator", "MDEnumerator", "name value"},
+	{"DITemplateTypeParameter", "MDTemplateTypeParameter", "name type"},
+	{"DITemplateValueParameter", "MDTemplateValueParameter", "tag name type value"},
+	{"DINamespace", "MDNamespace", "name scope file line"},
+	{"DIGlobalVariable", "MDGlobalVariable", "name linkageName scope file line type isLocal isDefinition variable declaration"},
+	{"DISubprogram", "MDSubprogram", "name linkageName scope file line type isLocal isDefinition scopeLine containingType virtuality virtualIndex flags isOptimized function templateParams declaration variables"},
+	{"DILexicalBlock", "MDLexicalBlock", "scope file line column"},
+	{"DILexicalBlockFile", "MDLexicalBlockFile", "scope file discriminator"},
+	{"DILocalVariable", "MDLocalVariable", "tag name arg scope file line type flags expression"},
+	{"DIExpression", "MDExpression", ""},
+	{"DIObjCProperty", "MDObjCProperty", "name file line setter getter attributes type"},
+	{"DIImportedEntity", "MDImportedEntity", "tag name scope entity line"},
 
-	{"DIGlobalVariableExpression", "", nil, "var expr"},
-	{"DIArgList", "", nil, ""},
-	{"DILabel", "", nil, "scope name file line column"},
-	{"DIMacro", "", nil, "type line name value"},
-	{"DIMacroFile", "", nil, "type line file nodes"},
+	{"DIGlobalVariableExpression", "", "var expr"},
+	{"DIArgList", "", ""},
+	{"DILabel", "", "scope name file line column"},
+	{"DIMacro", "", "type line name value"},
+	{"DIMacroFile", "", "type line file nodes"},
 }
 
 // renamed has today's names of kinds by those of LLVM 3.7.
@@ -186,12 +186,12 @@ var (
 
 // layouts are the layouts by tag. Those of two kinds with one tag are told apart
 // by findLayout.
-var layouts = map[uint64]*layout{
-	0x11: &compileUnit, 0x29: &file, 0x34: &variable, 0x2e: &subprogram, 0x0b: &lexicalBlock, 0x24: &basicType,
-	0x05: &derivedType, 0x0d: &derivedType, 0x0f: &derivedType, 0x10: &derivedType, 0x16: &derivedType, 0x1f: &derivedType,
-	0x26: &derivedType, 0x35: &derivedType, 0x37: &derivedType, 0x42: &derivedType, 0x1c: &derivedType,
-	0x01: &compositeType, 0x02: &compositeType, 0x04: &compositeType, 0x13: &compositeType, 0x17: &compositeType, 0x15: &subroutineType,
-	0x21: &subrange, 0x28: &enumerator, 0x100: &localVariable, 0x101: &localVariable,
+var layouts = map[dw.Tag]*layout{
+	dw.TagCompileUnit: &compileUnit, dw.TagFileType: &file, dw.TagVariable: &variable, dw.TagSubprogram: &subprogram, dw.TagLexicalBlock: &lexicalBlock, dw.TagBaseType: &basicType,
+	dw.TagFormalParameter: &derivedType, dw.TagMember: &derivedType, dw.TagPointerType: &derivedType, dw.TagReferenceType: &derivedType, dw.TagTypedef: &derivedType, dw.TagPtrToMemberType: &derivedType,
+	dw.TagConstType: &derivedType, dw.TagVolatileType: &derivedType, dw.TagRestrictType: &derivedType, dw.TagRvalueReferenceType: &derivedType, dw.TagInheritance: &derivedType,
+	dw.TagArrayType: &compositeType, dw.TagClassType: &compositeType, dw.TagEnumerationType: &compositeType, dw.TagStructureType: &compositeType, dw.TagUnionType: &compositeType, dw.TagSubroutineType: &subroutineType,
+	dw.TagSubrangeType: &subrange, dw.TagEnumerator: &enumerator, tagAutoVariable: &localVariable, tagArgVariable: &localVariable,
 }
 
 const (
@@ -201,20 +201,20 @@ const (
 
 // olderLayouts are what LLVM 3.2 to 3.5 write where the document, of LLVM 3.6, has
 // other members. The kinds of the members tell them apart.
-var olderLayouts = map[uint64][]*layout{
-	0x11: {
+var olderLayouts = map[dw.Tag][]*layout{
+	dw.TagCompileUnit: {
 		{kind: "DICompileUnit", plain: &members{text: "language:int file:node producer:text isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals imports splitDebugFilename:text"}},
 		{kind: "DICompileUnit", plain: &members{text: "_ language:int filename:text directory:text producer:text isMain:bool isOptimized:bool flags:text runtimeVersion:int enums retainedTypes subprograms globals"}},
 	},
-	0x29: {{kind: "DIFile", plain: &members{text: "filename:text directory:text"}}},
-	0x34: {{kind: "DIGlobalVariable", plain: &members{text: "_ scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool variable:any declaration"}}},
-	0x2e: {{kind: "DISubprogram", plain: &members{text: "_ " + oldSubprogram}}, {kind: "DISubprogram", plain: &members{text: oldSubprogram}}},
-	0x0b: {{kind: "DILexicalBlock", plain: &members{text: "scope:node line:int column:int file uniqueID:int"}}},
-	0x24: {{kind: "DIBasicType", plain: &members{text: oldTypePlain + "encoding:encoding"}}},
-	0x05: {&oldDerived}, 0x0d: {&oldDerived}, 0x0f: {&oldDerived}, 0x10: {&oldDerived}, 0x16: {&oldDerived}, 0x1f: {&oldDerived},
-	0x26: {&oldDerived}, 0x35: {&oldDerived}, 0x37: {&oldDerived}, 0x42: {&oldDerived}, 0x1c: {&oldDerived},
-	0x01: {&oldComposite}, 0x02: {&oldComposite}, 0x04: {&oldComposite}, 0x13: {&oldComposite}, 0x17: {&oldComposite},
-	0x15: {{kind: "DISubroutineType", plain: &members{text: oldTypePlain + "baseType types runtimeLang:int vtableHolder templateParams"}}},
+	dw.TagFileType:        {{kind: "DIFile", plain: &members{text: "filename:text directory:text"}}},
+	dw.TagVariable:        {{kind: "DIGlobalVariable", plain: &members{text: "_ scope name:text displayName:text linkageName:text file line:int type isLocal:bool isDefinition:bool variable:any declaration"}}},
+	dw.TagSubprogram:      {{kind: "DISubprogram", plain: &members{text: "_ " + oldSubprogram}}, {kind: "DISubprogram", plain: &members{text: oldSubprogram}}},
+	dw.TagLexicalBlock:    {{kind: "DILexicalBlock", plain: &members{text: "scope:node line:int column:int file uniqueID:int"}}},
+	dw.TagBaseType:        {{kind: "DIBasicType", plain: &members{text: oldTypePlain + "encoding:encoding"}}},
+	dw.TagFormalParameter: {&oldDerived}, dw.TagMember: {&oldDerived}, dw.TagPointerType: {&oldDerived}, dw.TagReferenceType: {&oldDerived}, dw.TagTypedef: {&oldDerived}, dw.TagPtrToMemberType: {&oldDerived},
+	dw.TagConstType: {&oldDerived}, dw.TagVolatileType: {&oldDerived}, dw.TagRestrictType: {&oldDerived}, dw.TagRvalueReferenceType: {&oldDerived}, dw.TagInheritance: {&oldDerived},
+	dw.TagArrayType: {&oldComposite}, dw.TagClassType: {&oldComposite}, dw.TagEnumerationType: {&oldComposite}, dw.TagStructureType: {&oldComposite}, dw.TagUnionType: {&oldComposite},
+	dw.TagSubroutineType: {{kind: "DISubroutineType", plain: &members{text: oldTypePlain + "baseType types runtimeLang:int vtableHolder templateParams"}}},
 }
 
 var (
@@ -226,7 +226,7 @@ var (
 
 // plainLayouts are the layouts that a descriptor of a tag and so many members may
 // have where there is no string.
-func plainLayouts(tag uint64, count int) []*layout {
+func plainLayouts(tag dw.Tag, count int) []*layout {
 	var list []*layout
 	switch l := layouts[tag]; {
 	case l == &lexicalBlock && count < fewestOfBlock:
@@ -243,28 +243,35 @@ func plainLayouts(tag uint64, count int) []*layout {
 // is of a file.
 const fewestOfBlock = 4
 
-// tags are the tags whose nodes say theirs.
-var tags = map[uint64]string{
-	0x01: "DW_TAG_array_type", 0x02: "DW_TAG_class_type", 0x04: "DW_TAG_enumeration_type", 0x05: "DW_TAG_formal_parameter",
-	0x0d: "DW_TAG_member", 0x0f: "DW_TAG_pointer_type", 0x10: "DW_TAG_reference_type", 0x13: "DW_TAG_structure_type",
-	0x16: "DW_TAG_typedef", 0x17: "DW_TAG_union_type", 0x1c: "DW_TAG_inheritance", 0x1f: "DW_TAG_ptr_to_member_type",
-	0x24: "DW_TAG_base_type", 0x26: "DW_TAG_const_type", 0x35: "DW_TAG_volatile_type", 0x37: "DW_TAG_restrict_type",
-	0x42: "DW_TAG_rvalue_reference_type", 0x100: "DW_TAG_auto_variable", 0x101: "DW_TAG_arg_variable",
-}
+// Tags of LLVM that DWARF does not have.
+const (
+	tagAutoVariable dw.Tag = 0x100
+	tagArgVariable  dw.Tag = 0x101
+	tagExpression   dw.Tag = 0x102
+)
 
-// encodings are the encodings of basic types (DWARF 5, 7.8).
-var encodings = map[string]uint8{
-	"DW_ATE_address": 1, "DW_ATE_boolean": 2, "DW_ATE_complex_float": 3, "DW_ATE_float": 4, "DW_ATE_signed": 5, "DW_ATE_signed_char": 6,
-	"DW_ATE_unsigned": 7, "DW_ATE_unsigned_char": 8, "DW_ATE_imaginary_float": 9, "DW_ATE_UTF": 0x10,
-}
-
-func encodingName(number string) string {
-	for name, value := range encodings {
-		if strconv.Itoa(int(value)) == number {
-			return name
-		}
+// tagWord returns the name of a tag of nodes that have a field for it; "" of others.
+func tagWord(tag dw.Tag) string {
+	switch tag {
+	case tagAutoVariable:
+		return "DW_TAG_auto_variable"
+	case tagArgVariable:
+		return "DW_TAG_arg_variable"
+	}
+	switch layouts[tag] {
+	case &basicType, &derivedType, &compositeType:
+		return tag.String()
 	}
 	return ""
+}
+
+// encodingName returns the name of the encoding that text is the number of; "" where it has none.
+func encodingName(text string) string {
+	number, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return ""
+	}
+	return dw.ATEName(uint8(number))
 }
 
 // oldVersion is what LLVM before 3.6 added to the tag of a descriptor.
@@ -286,7 +293,7 @@ func (n *Node) describe() {
 	if !ok || first.Kind != IRValue || number&^0xffff != oldVersion {
 		return
 	}
-	tag, operands := uint64(number)&0xffff, n.Fields[1:]
+	tag, operands := dw.Tag(number&0xffff), n.Fields[1:]
 	if tag == tagExpression {
 		n.describeExpression(operands)
 		return
@@ -345,7 +352,8 @@ func (m *member) canBe(v *Value) bool {
 // describeHeader is describe for the form with a string.
 func (n *Node) describeHeader(parts []string) {
 	text, ok := strings.CutPrefix(parts[0], "0x")
-	tag, err := strconv.ParseUint(text, 16, 16)
+	number, err := strconv.ParseUint(text, 16, 16)
+	tag := dw.Tag(number)
 	if !ok || err != nil {
 		return
 	}
@@ -389,10 +397,10 @@ func isInteger(text string) bool {
 }
 
 // name gives the fields their names, and values today's form.
-func (n *Node) name(l *layout, tag uint64, names []member, values []Field) {
+func (n *Node) name(l *layout, tag dw.Tag, names []member, values []Field) {
 	n.Kind = l.kind
 	fields := make([]Field, 0, len(values)+1)
-	if word := tags[tag]; word != "" {
+	if word := tagWord(tag); word != "" {
 		fields = append(fields, Field{"tag", Value{Kind: WordValue, Text: word}})
 	}
 	for i := range values {

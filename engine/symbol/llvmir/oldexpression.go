@@ -5,21 +5,20 @@ package llvmir
 import (
 	"strings"
 	"sync"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // The expressions of the forms before LLVM 3.7: DW_TAG_expression, whose
 // operations are numbers (the document's "Complex Expressions"), and before that
 // the members behind those of a local variable.
 
-// tagExpression is DW_TAG_expression.
-const tagExpression = 0x102
-
 // operationNames are the operations of a DIExpression by their numbers in DWARF,
 // with how many operands they have there.
 var operationNames = sync.OnceValue(func() map[uint64]oldOperation {
 	names := map[uint64]oldOperation{
-		0x93: {"DW_OP_piece", 2}, // an offset and a size in bytes
-		0x9d: {"DW_OP_bit_piece", 2},
+		dw.OpPiece:    {"DW_OP_piece", 2}, // an offset and a size in bytes
+		dw.OpBitPiece: {"DW_OP_bit_piece", 2},
 	}
 	for name, op := range expressionOps() {
 		names[uint64(op.encoding.Opcode)] = oldOperation{name, op.operands()}

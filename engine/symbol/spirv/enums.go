@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/unwindd/unwindd/internal/dw"
 )
 
 // An encoding is a base type's, with what DWARF calls it (DWARF 5, 7.8).
@@ -14,30 +16,18 @@ type encoding struct {
 	ate  uint8 // DW_ATE_*; 0: none
 }
 
-// DW_ATE_* constants.
-const (
-	ateAddress      = 0x01
-	ateBoolean      = 0x02
-	ateComplexFloat = 0x03
-	ateFloat        = 0x04
-	ateSigned       = 0x05
-	ateSignedChar   = 0x06
-	ateUnsigned     = 0x07
-	ateUnsignedChar = 0x08
-)
-
 // debugInfoEncodings are those of DebugInfo, 3.3. 3 is not given.
 var debugInfoEncodings = map[uint32]encoding{
-	0: {"Unspecified", 0}, 1: {"Address", ateAddress}, 2: {"Boolean", ateBoolean}, 4: {"Float", ateFloat}, 5: {"Signed", ateSigned},
-	6: {"SignedChar", ateSignedChar}, 7: {"Unsigned", ateUnsigned}, 8: {"UnsignedChar", ateUnsignedChar},
+	0: {"Unspecified", 0}, 1: {"Address", dw.ATEAddress}, 2: {"Boolean", dw.ATEBoolean}, 4: {"Float", dw.ATEFloat}, 5: {"Signed", dw.ATESigned},
+	6: {"SignedChar", dw.ATESignedChar}, 7: {"Unsigned", dw.ATEUnsigned}, 8: {"UnsignedChar", dw.ATEUnsignedChar},
 }
 
 // openCLEncodings are those of the other sets. The last one is the LLVM/SPIR-V
 // translator's own.
 var openCLEncodings = map[uint32]encoding{
-	0: {"Unspecified", 0}, 1: {"Address", ateAddress}, 2: {"Boolean", ateBoolean}, 3: {"Float", ateFloat}, 4: {"Signed", ateSigned},
-	5: {"SignedChar", ateSignedChar}, 6: {"Unsigned", ateUnsigned}, 7: {"UnsignedChar", ateUnsignedChar},
-	8: {"Complex", ateComplexFloat},
+	0: {"Unspecified", 0}, 1: {"Address", dw.ATEAddress}, 2: {"Boolean", dw.ATEBoolean}, 3: {"Float", dw.ATEFloat}, 4: {"Signed", dw.ATESigned},
+	5: {"SignedChar", dw.ATESignedChar}, 6: {"Unsigned", dw.ATEUnsigned}, 7: {"UnsignedChar", dw.ATEUnsignedChar},
+	8: {"Complex", dw.ATEComplexFloat},
 }
 
 // Debug Info Flags that change what is said of a record.

@@ -3,6 +3,7 @@
 package spirv
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -201,7 +202,7 @@ func TestWhereVariablesAre(t *testing.T) {
 // memory is a machine with 16 bytes of memory at address 0x1000.
 type memory struct{ locexpr.NoContext }
 
-func (memory) ReadMemory(_ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
+func (memory) ReadMemory(_ context.Context, _ locexpr.AddressSpace, _ locexpr.Scope, address uint64, dst []byte) error {
 	for i := range dst {
 		dst[i] = byte(address + uint64(i) - 0x1000 + 1)
 	}
@@ -294,7 +295,7 @@ func TestExpressionsAreEvaluated(t *testing.T) {
 // evaluated is what is at the location that an expression yields: 8 bytes, or 2 of
 // a composite.
 func evaluated(e *locexpr.Evaluator, expr []byte) (uint64, error) {
-	l, err := e.Location(expr, memory{})
+	l, err := e.Location(context.Background(), expr, memory{})
 	if err != nil {
 		return 0, err
 	}
@@ -303,7 +304,7 @@ func evaluated(e *locexpr.Evaluator, expr []byte) (uint64, error) {
 	if l.Place(0).Storage == locexpr.Composite {
 		bits = 16
 	}
-	err = l.Read(memory{}, dst[:bits/8], bits)
+	err = l.Read(context.Background(), memory{}, dst[:bits/8], bits)
 	return binary.LittleEndian.Uint64(dst), err
 }
 
@@ -315,19 +316,19 @@ func TestFragmentsAreParts(t *testing.T) {
 	}
 	full, _ := locexpr.Parse("constu 0x1000", locexpr.TextOptions{Dialect: locexpr.Canonical})
 	e := &locexpr.Evaluator{Dialect: locexpr.Canonical}
-	l, err := e.Location(append(full, expr...), memory{})
+	l, err := e.Location(t.Context(), append(full, expr...), memory{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b [3]byte
-	if err := l.Read(memory{}, b[:], 24); err == nil {
+	if err := l.Read(t.Context(), memory{}, b[:], 24); err == nil {
 		t.Errorf("the bits before a fragment are read as %x, expected them to be undefined", b)
 	}
 	part, err := l.Offset(8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := part.Read(memory{}, b[:2], 16); err != nil || b[0] != 3 || b[1] != 4 {
+	if err := part.Read(t.Context(), memory{}, b[:2], 16); err != nil || b[0] != 3 || b[1] != 4 {
 		t.Errorf("the fragment is % x, %v, expected 03 04", b[:2], err)
 	}
 }

@@ -3,7 +3,6 @@
 package walk
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -11,12 +10,12 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file has what is known of threads that no architecture reads: where they
-// are, and what that is called.
+// This file is about threads that no architecture reads: where they are, and the
+// name of that place.
 
-// unread is the stack of a thread that no architecture reads: the place where it
+// walkUnreadable makes the stack of a thread that no architecture reads: the place where it
 // is, if the target says that.
-func (w *walker) unread() {
+func (w *walker) walkUnreadable() {
 	th := w.thread
 	w.stack.Stopped = Stopped{StopPluginFailed, th.Unread}
 	if !th.HasPC || w.sampling {
@@ -49,7 +48,7 @@ func namedRegisters(th *target.Thread) []RegisterValue {
 // TopRegisters are the general registers of a thread, whether it is walked or not: by
 // number, those of a thread that no architecture reads in the order of the target.
 func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
-	p.Bind(context.Background())
+	p.Bind()
 	m := p.machineOf(th)
 	if m == nil {
 		return namedRegisters(th)
@@ -69,7 +68,7 @@ func (p *Process) TopRegisters(th *target.Thread) []RegisterValue {
 // in which nothing could be walked for lack of an architecture.
 var ErrNotWalked = errors.New("nothing in it could be walked")
 
-// Walked says whether there was anything to walk a target with: nil where one of
+// Walked reports whether there was anything to walk a target with: nil where one of
 // the stacks was walked. For a target that was read, and whose threads have no
 // architecture that reads them, so that no stack has a frame but the place where
 // its thread is, the error wraps ErrNotWalked. A core without threads could not
@@ -86,7 +85,7 @@ func (p *Process) Walked(stacks []*Stack) error {
 	return p.NotWalked(stacks[0])
 }
 
-// IsWalked says whether there was an architecture to walk the stack. That it is
+// IsWalked reports whether there was an architecture to walk the stack. That it is
 // cut short, be it at once, is another thing.
 func (s *Stack) IsWalked() bool {
 	return s.Thread.Unread == "" && (len(s.Frames) > 0 || s.Stopped.Reason != StopPluginFailed)

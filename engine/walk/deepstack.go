@@ -24,6 +24,15 @@ const (
 	outermostFrames = 64
 )
 
+// segmentState is the part of a stack that a walker walks: all of it, or a segment.
+type segmentState struct {
+	limit      int             // the most frames
+	next       *frame          // behind limit frames; nil: nothing is
+	before     int             // frames of the segments further in
+	isCounting bool            // the frames of the segment are not kept
+	cycle      *deepCycleCheck // nil: the stack is not walked by segments
+}
+
 // base is where the registers of the first frame of a segment are, by their index in
 // compiled rows.
 type base struct {
@@ -33,7 +42,7 @@ type base struct {
 	before int
 }
 
-// find says where a register of the frame is. Those that compiled rows do not have were
+// find returns where a register of the frame is. Those that compiled rows do not have were
 // not followed.
 func (b *base) find(w *walker, reg uint64) (slot, error) {
 	if i, ok := w.index(reg); ok && i < len(b.slots) {
@@ -42,21 +51,21 @@ func (b *base) find(w *walker, reg uint64) (slot, error) {
 	return slot{}, fmt.Errorf("%s was not followed outside frame %d, %w", w.registerName(reg), b.before-1, code.ErrUndefined)
 }
 
-// canGoFar says whether a walk can go on from the places of registers that compiled rows
+// canWalkDeep reports whether a walk can go on from the places of registers that compiled rows
 // have: not that of a wave, whose registers have lanes.
-func (w *walker) canGoFar() bool {
-	return w.compiles && w.sample == nil && w.thread.lanes() <= 1
+func (w *walker) canWalkDeep() bool {
+	return w.compiles && w.input.sample == nil && w.thread.lanes() <= 1
 }
 
-// goOn makes the walker ready for the segment behind that of another one.
-func (w *walker) goOn(inner *walker) {
-	next := inner.next
+// continueFrom makes the walker ready for the segment behind that of another one.
+func (w *walker) continueFrom(ctx context.Context, inner *walker) {
+	next := inner.segment.next
 	w.startThread(inner.process, inner.thread, &Stack{Thread: inner.stack.Thread, Lanes: inner.stack.Lanes, Frames: w.results[:0]})
-	w.before, w.round = inner.before+inner.walked, inner.round
+	w.segment.before, w.segment.cycle = inner.segment.before+inner.walked, inner.segment.cycle
 	columns := w.machine.Compiler.Columns()
-	b := &base{slots: make([]slot, len(columns)), errs: make([]error, len(columns)), before: w.before}
+	b := &base{slots: make([]slot, len(columns)), errs: make([]error, len(columns)), before: w.segment.before}
 	for i := range columns {
-		b.slots[i], b.errs[i] = next.find(columns[i].Number)
+		b.slots[i], b.errs[i] = next.find(ctx, columns[i].Number)
 	}
 	// Of the callee only where it was and how it was found is asked.
 	callee := &frame{
@@ -73,47 +82,24 @@ func (w *walker) goOn(inner *walker) {
 	f.callee, f.base = callee, b
 }
 
-// A round is how a walk by segments finds out that it goes round: see repeats.
-type round struct {
-	at      frame
-	index   int // of at, among all frames of the stack
-	doubled int
-	period  int // how many frames are there again; 0: it does not go round
-}
-
-func (r *round) repeats(f *frame) bool {
-	index := f.walker.before + f.index
-	if isSameActivation(&r.at, f) {
-		r.period = index - r.index
-		return true
-	}
-	if index >= r.doubled {
-		r.at, r.index, r.doubled = *f, index, 2*index+2
-	}
-	return false
-}
-
-// goFar goes on with a stack of as many frames as a segment has, or as are kept: up to so
+// walkDeep goes on with a stack of as many frames as a segment has, or as are kept: up to so
 // many as are kept, and then to its end.
-func (w *walker) goFar(ctx context.Context, kept int) {
-	k := &farWalk{stack: w.stack, kept: kept, segments: [][]Frame{w.stack.Frames}, count: w.walked}
-	w.round = &round{doubled: w.doubled}
-	if w.checkpoint != nil {
-		w.round.at, w.round.index = *w.checkpoint, w.checkpoint.index
-	}
+func (w *walker) walkDeep(ctx context.Context, kept int) {
+	k := &deepWalk{stack: w.stack, kept: kept, segments: [][]Frame{w.stack.Frames}, count: w.walked}
+	w.segment.cycle = w.cycle.continueDeep()
 	p, inner := w.process, w
 	var spare *walker
-	for inner.next != nil && ctx.Err() == nil {
+	for inner.segment.next != nil && ctx.Err() == nil {
 		outer := spare
 		if outer == nil {
 			outer = p.shared.walkers.Get().(*walker)
 		}
-		outer.goOn(inner)
-		if outer.limit = k.room(p.bounds); outer.limit == 0 {
+		outer.continueFrom(ctx, inner)
+		if outer.segment.limit = k.segmentLimit(p.bounds); outer.segment.limit == 0 {
 			spare = outer
 			break
 		}
-		outer.isCounting = k.count >= kept
+		outer.segment.isCounting = k.count >= kept
 		outer.guardedFrom(ctx, outer.frames[0])
 		k.add(ctx, inner, outer)
 		if spare = inner; inner == w {
@@ -122,15 +108,15 @@ func (w *walker) goFar(ctx context.Context, kept int) {
 		inner = outer
 	}
 	k.end(ctx, inner, spare, w)
-	for _, far := range []*walker{inner, spare} {
-		if far != nil && far != w {
-			far.putBack(p)
+	for _, used := range []*walker{inner, spare} {
+		if used != nil && used != w {
+			used.returnToPool(p)
 		}
 	}
 }
 
-// A farWalk is a walk by segments.
-type farWalk struct {
+// A deepWalk is a walk by segments.
+type deepWalk struct {
 	stack    *Stack
 	kept     int       // how many frames are kept
 	segments [][]Frame // that are kept
@@ -138,45 +124,45 @@ type farWalk struct {
 	gap      Gap       // of the frames of segments that are done
 }
 
-// room is how many frames the next segment may have; 0: there were enough.
-func (k *farWalk) room(b *bounds) int {
+// segmentLimit is how many frames the next segment may have; 0: there were enough.
+func (k *deepWalk) segmentLimit(b *bounds) int {
 	if k.count < k.kept {
 		return min(segmentFrames, k.kept-k.count)
 	}
 	return b.countable(segmentFrames)
 }
 
-// add takes the frames of a segment, behind one that is done with but for its last frames.
-func (k *farWalk) add(ctx context.Context, inner, outer *walker) {
+// add takes the frames of a segment, behind one of which only the last frames are still needed.
+func (k *deepWalk) add(ctx context.Context, inner, outer *walker) {
 	k.count += outer.walked
 	k.stack.Stopped, k.stack.EndAssumed = outer.stack.Stopped, outer.stack.EndAssumed
 	switch {
-	case !outer.isCounting:
+	case !outer.segment.isCounting:
 		outer.describe(ctx)
 		k.segments = append(k.segments, slices.Clone(outer.stack.Frames))
-	case inner.isCounting:
+	case inner.segment.isCounting:
 		k.gap.leaveOut(inner.stack.Frames)
 	}
 }
 
 // end puts together what was kept. The last segment may be short: the outermost frames
 // are partly of the one before.
-func (k *farWalk) end(ctx context.Context, last, before, first *walker) {
+func (k *deepWalk) end(ctx context.Context, last, before, first *walker) {
 	k.stack.Frames = slices.Concat(k.segments...)
-	if first.round.period > 0 {
-		k.endRound(first.round)
+	if first.segment.cycle.period > 0 {
+		k.endCycle(first.segment.cycle)
 		return
 	}
-	if last.next != nil && ctx.Err() == nil {
+	if last.segment.next != nil && ctx.Err() == nil {
 		k.stack.Stopped = Stopped{StopFrameLimit, fmt.Sprintf("%d frames", k.count)}
 	}
-	if !last.isCounting {
+	if !last.segment.isCounting {
 		return
 	}
 	last.describe(ctx)
 	most := min(outermostFrames, k.kept)
 	outermost := last.stack.Frames
-	if before != nil && before.isCounting && len(outermost) < most {
+	if before != nil && before.segment.isCounting && len(outermost) < most {
 		// They were counted as left out.
 		before.describe(ctx)
 		frames := before.stack.Frames
@@ -193,22 +179,22 @@ func (k *farWalk) end(ctx context.Context, last, before, first *walker) {
 	k.stack.Gap = k.gap
 }
 
-// endRound ends a stack that goes round. The repeated frames are taken away again.
-func (k *farWalk) endRound(r *round) {
+// endCycle ends a stack that goes in a cycle. The repeated frames are taken away again.
+func (k *deepWalk) endCycle(c *deepCycleCheck) {
 	frames := k.stack.Frames
-	for first := 0; first+r.period < len(frames); first++ {
-		a, b := &frames[first], &frames[first+r.period]
+	for first := 0; first+c.period < len(frames); first++ {
+		a, b := &frames[first], &frames[first+c.period]
 		if a.PC == b.PC && a.CFA == b.CFA && a.CFASpace == b.CFASpace && a.HasCFA && b.HasCFA {
-			k.stack.Frames = slices.Clip(frames[:first+r.period])
-			k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+r.period, first)}
+			k.stack.Frames = slices.Clip(frames[:first+c.period])
+			k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("frame %d would be frame %d again", first+c.period, first)}
 			return
 		}
 	}
-	k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("outside frame %d, %d frames follow each other again and again", len(frames)-1, r.period)}
+	k.stack.Stopped = Stopped{StopNoProgress, fmt.Sprintf("outside frame %d, %d frames follow each other again and again", len(frames)-1, c.period)}
 }
 
-// putBack gives back a walker that went far.
-func (w *walker) putBack(p *Process) {
+// returnToPool returns a walker of segments to the pool.
+func (w *walker) returnToPool(p *Process) {
 	w.results = w.stack.Frames
 	clear(w.results)
 	w.release()

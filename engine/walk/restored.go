@@ -4,7 +4,7 @@ package walk
 
 import "context"
 
-// isGivenBack says whether a register that a row finds below the stack pointer, where nothing
+// isRestored reports whether a register that a row finds below the stack pointer, where nothing
 // was kept, is in the register again. Samples have the bytes of the stack from its pointer on.
 // In an epilogue they lack what was popped, which rows leave where it was saved: without this
 // a sample that was taken at a return would lose every caller that is found by its frame
@@ -12,9 +12,9 @@ import "context"
 //
 // The plugin reads the code for that. Below the stack pointer a function without calls may
 // keep what it saved, and have something else in the register.
-func (w *walker) isGivenBack(address, reg uint64) bool {
+func (w *walker) isRestored(ctx context.Context, address, reg uint64) bool {
 	top := w.frames[0]
-	if top.module == nil || !top.exact || !top.hasCFA || w.mapped {
+	if top.module == nil || !top.exact || !top.hasCFA || w.input.isMapped {
 		return false
 	}
 	sp, err := w.liveRegister(uint64(w.machine.Description.SP))
@@ -22,9 +22,9 @@ func (w *walker) isGivenBack(address, reg uint64) bool {
 		return false
 	}
 	i, indexed := w.index(reg)
-	saved, err := top.findSaved(reg, i, indexed)
+	saved, err := top.findSaved(ctx, reg, i, indexed)
 	if err != nil || saved.kind != slotMemory || saved.bits != address {
 		return false
 	}
-	return top.module.HasKept(context.Background(), top.offset, reg)
+	return top.module.HasKept(ctx, top.offset, reg)
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package amdgpu_test
 
 import (
 	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/unwindd/unwindd/internal/gcn"
+	"github.com/unwindd/unwindd/internal/wavecheck"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 )
 
@@ -15,15 +17,15 @@ import (
 
 // executeDescribed walks all kernels of an object that has call frame information at every
 // instruction that they execute.
-func executeDescribed(t *testing.T, p gcnProcessor, path string) *gcnJudge {
+func executeDescribed(t *testing.T, p gcn.Processor, path string) *wavecheck.Judge {
 	t.Helper()
-	j := newGCNJudge(t, openGCN(t, p, path), amdgpu.New())
-	j.by = ""
-	stopped := j.executeAll(1, p.lanes-27, func() error { return nil })
-	for _, problem := range j.problems {
+	j := newJudge(t, gcn.Open(t, p, path), amdgpu.New())
+	j.By = ""
+	stopped := j.ExecuteAll(1, p.Lanes-27, func() error { return nil })
+	for _, problem := range j.Problems {
 		t.Error(problem)
 	}
-	t.Logf("%s: %s; %d frames by code that contradicts it", filepath.Base(path), &j.gcnCounts, j.byCode)
+	t.Logf("%s: %s; %d frames by code that contradicts it", filepath.Base(path), &j.Counts, j.ByCode)
 	if stopped != nil {
 		t.Skip(stopped) // it has instructions that are not executed here
 	}
@@ -32,15 +34,15 @@ func executeDescribed(t *testing.T, p gcnProcessor, path string) *gcnJudge {
 
 // TestFramesOfExecutingCodeOfLLVM23 is of objects that it made.
 func TestFramesOfExecutingCodeOfLLVM23(t *testing.T) {
-	needGCN(t)
-	for _, p := range gcnProcessors {
-		paths, err := filepath.Glob("../plugins/amdgpu/testdata/*." + p.name + ".llvm23.co")
+	gcn.Need(t)
+	for _, p := range gcn.Processors {
+		paths, err := filepath.Glob("testdata/*." + p.Name + ".llvm23.co")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
-			if j := executeDescribed(t, p, path); j.byCode == 0 || j.frames < 100 || j.unknown > 0 {
-				t.Errorf("%s: %d of %d frames by the code, %d unknown", path, j.byCode, j.frames, j.unknown)
+			if j := executeDescribed(t, p, path); j.ByCode == 0 || j.Frames < 100 || j.Unknown > 0 {
+				t.Errorf("%s: %d of %d frames by the code, %d unknown", path, j.ByCode, j.Frames, j.Unknown)
 			}
 		}
 	}
@@ -51,17 +53,17 @@ func TestFramesOfExecutingCorpusByLLVM23(t *testing.T) {
 	if _, err := exec.LookPath("clang-23"); err != nil {
 		t.Skip("clang-23 is not installed")
 	}
-	needGCN(t)
-	library := gcnLibraryFile(t)
-	for i, source := range corpusSources(t) {
-		gcnCases(i, 2, func(p gcnProcessor, level string) {
-			t.Run(filepath.Base(source)+" "+p.name+" "+level, func(t *testing.T) {
+	gcn.Need(t)
+	library := gcn.LibraryFile(t)
+	for i, source := range gcn.CorpusSources(t) {
+		gcn.Cases(i, 2, func(p gcn.Processor, level string) {
+			t.Run(filepath.Base(source)+" "+p.Name+" "+level, func(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "k.co")
 				sources := []string{source}
 				if filepath.Ext(source) == ".cl" {
 					sources = append(sources, library)
 				}
-				if err := gcnCompileBy("clang-23", p, out, sources, level, "-g"); err != nil {
+				if err := gcn.CompileBy("clang-23", p, out, sources, level, "-g"); err != nil {
 					t.Fatal(err)
 				}
 				executeDescribed(t, p, out)

@@ -9,10 +9,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// walkAhead walks threads by all processors, and yields their stacks in order. It is for
+// walkParallel walks threads by all processors, and yields their stacks in order. It is for
 // stacks that take long, as those with variables do: others cost less than to hand them
 // over.
-func (p *Process) walkAhead(ctx context.Context, threads []*target.Thread, k *passage, yield func(*target.Thread, *Stack) bool) {
+func (p *Process) walkParallel(ctx context.Context, threads []*target.Thread, k *threadPass, yield func(*target.Thread, *Stack) bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	type walked struct {
 		thread *target.Thread
@@ -42,7 +42,7 @@ func (p *Process) walkAhead(ctx context.Context, threads []*target.Thread, k *pa
 	for w := range list {
 		stack := <-w.stack
 		if isDone = isDone || ctx.Err() != nil || !yield(w.thread, stack); isDone {
-			cancel() // those that are under way end, and nobody is left waiting
+			cancel() // those that are under way end, and no one is left waiting
 		}
 	}
 	cancel()

@@ -60,8 +60,8 @@ func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
 	for i := range w.threads {
 		if _, has := slices.BinarySearch(w.threads[i].words, l.Signal); has {
 			count++
-			by := w.threads[i].thread
-			found = foundLaunch{&target.Launch{Thread: by.ID, Kind: l.Kind, Evidence: target.LaunchWaiting}, by}
+			launcher := w.threads[i].thread
+			found = foundLaunch{&target.Launch{Thread: launcher.ID, Kind: l.Kind, Evidence: target.LaunchWaiting}, launcher}
 		}
 	}
 	if count > 1 {
@@ -75,7 +75,7 @@ func (p *Process) launchOf(ctx context.Context, th *target.Thread) foundLaunch {
 }
 
 // findWaiting finds the threads that are in one of the functions. Those that were
-// launched themselves wait for nobody.
+// launched themselves wait for no launch.
 func (p *Process) findWaiting(ctx context.Context, functions []string) (list []waiting) {
 	names := make(map[string]bool, len(functions))
 	for _, f := range functions {
@@ -87,7 +87,7 @@ func (p *Process) findWaiting(ctx context.Context, functions []string) (list []w
 		}
 		stack := p.launchers.stack(ctx, p, th)
 		if i := p.waitFrame(ctx, stack, names); i >= 0 {
-			list = append(list, waiting{th, p.waitWords(th, stack, i)})
+			list = append(list, waiting{th, p.waitWords(ctx, th, stack, i)})
 		}
 	}
 	return list
@@ -122,8 +122,8 @@ func (p *Process) waitFrame(ctx context.Context, stack *Stack, functions map[str
 // waitWords are what a thread has in general registers, and on its stack from its top to
 // the end of the frame that called the wait: registers that hold the signal in
 // that frame were kept there by the frames further in.
-func (p *Process) waitWords(th *target.Thread, stack *Stack, wait int) (words []uint64) {
-	view, ok := p.View(th)
+func (p *Process) waitWords(ctx context.Context, th *target.Thread, stack *Stack, wait int) (words []uint64) {
+	view, ok := p.View(ctx, th)
 	if !ok {
 		return nil
 	}
@@ -142,8 +142,8 @@ func (p *Process) waitWords(th *target.Thread, stack *Stack, wait int) (words []
 			bytes = bytes[:n&^7]
 			return nil
 		})
-		for at := 0; at < len(bytes); at += 8 {
-			words = append(words, integer(bytes[at:at+8], view.Machine().Order))
+		for offset := 0; offset < len(bytes); offset += 8 {
+			words = append(words, integer(bytes[offset:offset+8], view.Machine().Order))
 		}
 	}
 	slices.Sort(words)

@@ -20,8 +20,10 @@ import (
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/wavecheck"
 )
 
 // A dumpedLocation is an expression as llvm-dwarfdump prints it, for addresses of the
@@ -69,7 +71,7 @@ func dumpedLocations(t *testing.T, path string) map[uint64][]dumpedLocation {
 // A frameTruth is what a frame has: its registers, and where its part of a lane's private
 // memory begins.
 type frameTruth struct {
-	*gcnJudge
+	*gcn.Tracker
 	registers []byte
 	base      uint64
 }
@@ -128,12 +130,12 @@ func (f *frameTruth) piece(ops []string, lane int, size uint64) ([]byte, error) 
 		if add != "0" || err != nil {
 			return nil, errNoTruth
 		}
-		for i := range f.gcnJudge.registers {
-			r := &f.gcnJudge.registers[i]
-			if r.number == number && r.file == gcnVector {
-				return f.registers[r.at+4*lane:][:size], nil
-			} else if r.number == number {
-				return f.registers[r.at:][:size], nil
+		for i := range f.Tracker.Registers {
+			r := &f.Tracker.Registers[i]
+			if r.Number == number && r.File == gcn.Vector {
+				return f.registers[r.Offset+4*lane:][:size], nil
+			} else if r.Number == number {
+				return f.registers[r.Offset:][:size], nil
 			}
 		}
 		return nil, errNoTruth
@@ -141,7 +143,7 @@ func (f *frameTruth) piece(ops []string, lane int, size uint64) ([]byte, error) 
 		n, err := strconv.ParseUint(strings.TrimPrefix(rest, "+"), 0, 64)
 		var b []byte
 		for i := range size {
-			b = append(b, f.state.scratch[f.state.privateByte(lane, f.base+n+i)])
+			b = append(b, f.State.Scratch[f.State.PrivateByte(lane, f.base+n+i)])
 		}
 		return b, err
 	}
@@ -175,7 +177,7 @@ type corpusVariables struct {
 // variable of every lane and frame against what the executor has at the place that
 // llvm-dwarfdump prints.
 func TestVariablesOfExecutingCorpus(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	oracle.Tools(t, "llvm-dwarfdump-22")
 	total := map[string]*corpusVariables{"O0": {causes: map[string]int{}}, "O2": {causes: map[string]int{}}}
 	for _, path := range oracle.Beside(t, "corpus/amdgpu/O?/*.co") {
@@ -183,17 +185,13 @@ func TestVariablesOfExecutingCorpus(t *testing.T) {
 			continue // the same code
 		}
 		name := filepath.Base(path)
-		i := slices.IndexFunc(gcnProcessors, func(p gcnProcessor) bool { return strings.Contains(name, "."+p.name+".") })
-		if i < 0 {
-			t.Fatalf("%s is for no processor that is known", path)
-		}
 		level := filepath.Base(filepath.Dir(path))
 		t.Run(level+" "+name, func(t *testing.T) {
-			p := gcnProcessors[i]
-			o := openGCN(t, p, path)
-			c := &variablesJudge{gcnJudge: newGCNLocals(t, o), t: t, locations: dumpedLocations(t, path), counts: total[level]}
-			for _, k := range o.kernels {
-				s, err := o.launch(k, rand.New(rand.NewPCG(1, 2)), p.lanes-9)
+			p := gcn.ProcessorOf(t, name)
+			o := gcn.Open(t, p, path)
+			c := &variablesJudge{executingWave: newWave(t, o, withLocals()), t: t, locations: dumpedLocations(t, path), counts: total[level]}
+			for _, k := range o.Kernels {
+				s, err := o.Launch(k, rand.New(rand.NewPCG(1, 2)), p.Lanes-9)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -214,7 +212,7 @@ func TestVariablesOfExecutingCorpus(t *testing.T) {
 }
 
 type variablesJudge struct {
-	*gcnJudge
+	executingWave
 	t         *testing.T
 	locations map[uint64][]dumpedLocation
 	counts    *corpusVariables
@@ -223,19 +221,19 @@ type variablesJudge struct {
 
 // execute looks at the wave at every instruction, once in each function's call; as a
 // sample, at every fifth.
-func (c *variablesJudge) execute(s *gcnState) {
-	c.start(s)
+func (c *variablesJudge) execute(s *gcn.State) {
+	c.Launch(s)
 	c.walked = map[[2]uint64]int{}
-	for !s.ended && s.steps < gcnSteps && c.counts.wrong < 20 {
-		at := [2]uint64{s.pc}
-		if n := len(c.calls); n > 0 {
-			at[1] = c.calls[n-1].back
+	for !s.Ended && s.Steps < gcn.MaxSteps && c.counts.wrong < 20 {
+		at := [2]uint64{s.PC}
+		if n := len(c.Calls); n > 0 {
+			at[1] = c.Calls[n-1].Back
 		}
 		if c.walked[at]++; c.walked[at] == 1 && (proof.IsAsked() || len(c.walked)%5 == 0) {
-			c.refresh()
+			c.Refresh()
 			c.look()
 		}
-		if err := s.step(); err != nil {
+		if err := s.Step(); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -243,23 +241,23 @@ func (c *variablesJudge) execute(s *gcnState) {
 
 func (c *variablesJudge) look() {
 	ctx := context.Background()
-	if err := c.target.Refresh(ctx, c.thread); err != nil {
+	if err := c.target.Refresh(ctx, c.Thread); err != nil {
 		c.t.Fatal(err)
 	}
-	stack := c.target.Walk(ctx, c.thread)
-	depth := len(c.calls)
+	stack := c.target.Walk(ctx, c.Thread)
+	depth := len(c.Calls)
 	for i := range stack.Frames {
 		f := &stack.Frames[i]
 		if i > depth {
 			c.t.Errorf("%d frames, expected %d", len(stack.Frames), depth+1)
 			return
 		}
-		truth := &frameTruth{gcnJudge: c.gcnJudge, registers: c.live}
+		truth := &frameTruth{Tracker: c.Tracker, registers: c.Live}
 		if i > 0 {
-			truth.registers = c.calls[depth-i].registers
+			truth.registers = c.Calls[depth-i].Registers
 		}
 		if i < depth {
-			truth.base = c.calls[depth-1-i].cfa / uint64(c.state.lanes) //nolint:gosec // positive
+			truth.base = c.Calls[depth-1-i].CFA / uint64(c.State.Lanes) //nolint:gosec // positive
 		}
 		lookup := f.ModuleOffset
 		if i > 0 {
@@ -331,14 +329,14 @@ func (c *variablesJudge) value(v *walk.Variable, expr string, lane int, size uin
 		n.causes["not held: "+expr]++
 	case v.Status != value.OK && v.Status != value.Partial:
 		n.unknown++
-		n.causes[gcnNumbers.ReplaceAllString(fmt.Sprint(v.Status, " ", v.Problem), "N")]++
+		n.causes[wavecheck.Numbers.ReplaceAllString(fmt.Sprint(v.Status, " ", v.Problem), "N")]++
 	case want == nil:
 		n.wrong++
 		c.t.Errorf("%s of lane %d is %s, a part is nowhere: %s", v.Name, lane, v.Text, expr)
 	default:
 		if why := sameBytes(&v.Value, want); why != "" {
 			n.wrong++
-			c.t.Errorf("%#x, lane %d: %s %s: %s, by %s", c.state.pc-codeBase, lane, v.Type, v.Name, why, expr)
+			c.t.Errorf("%#x, lane %d: %s %s: %s, by %s", c.State.PC-gcn.CodeBase, lane, v.Type, v.Name, why, expr)
 			return
 		}
 		n.equal++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package gcn
 
 import (
 	"errors"
@@ -13,47 +13,47 @@ import (
 func f32(v uint64) float32     { return math.Float32frombits(uint32(v)) } //nolint:gosec // 32 bits
 func fromF32(f float32) uint64 { return uint64(math.Float32bits(f)) }
 
-// A gcnLaneOp is what a vector instruction does in a lane: sizes of its sources
+// A laneOp is what a vector instruction does in a lane: sizes of its sources
 // in bits, and of its result.
-type gcnLaneOp struct {
+type laneOp struct {
 	sources []int
 	out     int
 	do      func(a, b, c uint64) uint64
 }
 
-func unary32(f func(a uint64) uint64) gcnLaneOp {
-	return gcnLaneOp{[]int{32}, 32, func(a, _, _ uint64) uint64 { return f(a) }}
+func unary32(f func(a uint64) uint64) laneOp {
+	return laneOp{[]int{32}, 32, func(a, _, _ uint64) uint64 { return f(a) }}
 }
 
-func binary32(f func(a, b uint64) uint64) gcnLaneOp {
-	return gcnLaneOp{[]int{32, 32}, 32, func(a, b, _ uint64) uint64 { return f(a, b) }}
+func binary32(f func(a, b uint64) uint64) laneOp {
+	return laneOp{[]int{32, 32}, 32, func(a, b, _ uint64) uint64 { return f(a, b) }}
 }
 
-func ternary32(f func(a, b, c uint64) uint64) gcnLaneOp {
-	return gcnLaneOp{[]int{32, 32, 32}, 32, f}
+func ternary32(f func(a, b, c uint64) uint64) laneOp {
+	return laneOp{[]int{32, 32, 32}, 32, f}
 }
 
 // binary16 is of the lower halves: the upper one of the result is 0, where it does
 // not stay as it was.
-func binary16(f func(a, b uint64) uint64) gcnLaneOp {
-	return gcnLaneOp{[]int{16, 16}, 16, func(a, b, _ uint64) uint64 { return f(a&0xffff, b&0xffff) & 0xffff }}
+func binary16(f func(a, b uint64) uint64) laneOp {
+	return laneOp{[]int{16, 16}, 16, func(a, b, _ uint64) uint64 { return f(a&0xffff, b&0xffff) & 0xffff }}
 }
 
-func binaryF32(f func(a, b float32) float32) gcnLaneOp {
+func binaryF32(f func(a, b float32) float32) laneOp {
 	return binary32(func(a, b uint64) uint64 { return fromF32(f(f32(a), f32(b))) })
 }
 
-func unaryF32(f func(a float64) float64) gcnLaneOp {
+func unaryF32(f func(a float64) float64) laneOp {
 	return unary32(func(a uint64) uint64 { return fromF32(float32(f(float64(f32(a))))) })
 }
 
-// fma32 rounds once, but for the cases where rounding the exact sum to 64 bits
+// fma32 rounds once, except where rounding the exact sum to 64 bits
 // first matters: no walk depends on them.
 func fma32(a, b, c uint64) uint64 {
 	return fromF32(float32(math.FMA(float64(f32(a)), float64(f32(b)), float64(f32(c)))))
 }
 
-// toInteger converts with saturation; what is not a number is 0.
+// toInteger converts with saturation; a NaN is 0.
 func toInteger(f float64, low, high int64) uint64 {
 	switch {
 	case f != f:
@@ -78,8 +78,8 @@ func maxI(a, b uint64) uint64 { return pick(signed32(a) > signed32(b), a, b) }
 
 func signed24(v uint64) int64 { return int64(int32(uint32(v)<<8)) >> 8 } //nolint:gosec // two's complement
 
-// gcnLaneOps are by name; aliases of other generations are in gcnLaneAlias.
-var gcnLaneOps = map[string]gcnLaneOp{
+// laneOps are by name; aliases of other generations are in laneAlias.
+var laneOps = map[string]laneOp{
 	"v_mov_b32":        unary32(func(a uint64) uint64 { return a }),
 	"v_mov_b16":        unary32(func(a uint64) uint64 { return a }),
 	"v_not_b32":        unary32(func(a uint64) uint64 { return ^a }),
@@ -175,32 +175,32 @@ var gcnLaneOps = map[string]gcnLaneOp{
 	"v_lshl_add_u64":  {[]int{64, 32, 64}, 64, func(a, n, c uint64) uint64 { return a<<(n&63) + c }},
 }
 
-// gcnLaneAlias are other names of the same operations.
-var gcnLaneAlias = map[string]string{
+// laneAlias are other names of the same operations.
+var laneAlias = map[string]string{
 	"v_add_nc_u32": "v_add_u32", "v_sub_nc_u32": "v_sub_u32", "v_subrev_nc_u32": "v_subrev_u32", "v_accvgpr_read_b32": "v_mov_b32",
 	"v_accvgpr_write_b32": "v_mov_b32", "v_accvgpr_mov_b32": "v_mov_b32", "v_cls_i32": "v_ffbh_i32", "v_clz_i32_u32": "v_ffbh_u32",
 	"v_ctz_i32_b32": "v_ffbl_b32", "v_add_i32": "v_add_u32", "v_sub_i32": "v_sub_u32", "v_add_nc_i32": "v_add_u32",
 	"v_sub_nc_i32": "v_sub_u32", "v_lshlrev_b64_e64": "v_lshlrev_b64", "v_add_nc_u16": "v_add_u16", "v_sub_nc_u16": "v_sub_u16",
 }
 
-// A gcnLane finds the result of an instruction in a lane, without writing it.
-type gcnLane func(s *gcnState, lane int) (uint64, error)
+// A laneFunc finds the result of an instruction in a lane, without writing it.
+type laneFunc func(s *State, lane int) (uint64, error)
 
 // lane makes a vector instruction that writes one register in each lane.
-func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
-	name := in.name
-	if alias := gcnLaneAlias[name]; alias != "" {
+func (ins *Instruction) lane() (f laneFunc, width int, err error) {
+	name := ins.name
+	if alias := laneAlias[name]; alias != "" {
 		name = alias
 	}
-	o := in.operands
-	if op, ok := gcnLaneOps[name]; ok {
-		if err := in.operandsOf(1 + len(op.sources)); err != nil {
+	o := ins.operands
+	if op, ok := laneOps[name]; ok {
+		if err := ins.operandsOf(1 + len(op.sources)); err != nil {
 			return nil, 0, err
 		}
-		if op.out == 16 && o[0].size == 0 && !strings.HasPrefix(in.text, in.name+"_") {
-			o[0].size = 16 // from gfx10 on, where there is one encoding, the upper half stays
+		if op.out == 16 && o[0].size == 0 && !strings.HasPrefix(ins.text, ins.name+"_") {
+			o[0].size = 16 // from gfx10 on, with a single encoding, the upper half stays
 		}
-		return func(s *gcnState, lane int) (uint64, error) {
+		return func(s *State, lane int) (uint64, error) {
 			var v [3]uint64
 			for i, size := range op.sources {
 				var err error
@@ -213,10 +213,10 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 	}
 	switch name {
 	case "v_fmac_f32", "v_mac_f32":
-		if err := in.operandsOf(3); err != nil {
+		if err := ins.operandsOf(3); err != nil {
 			return nil, 0, err
 		}
-		return func(s *gcnState, lane int) (uint64, error) {
+		return func(s *State, lane int) (uint64, error) {
 			a, err1 := s.readLane(&o[1], lane, 32)
 			b, err2 := s.readLane(&o[2], lane, 32)
 			c, err3 := s.readLane(&o[0], lane, 32)
@@ -224,14 +224,14 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 		}, 32, nil
 	case "v_cndmask_b32":
 		if len(o) == 3 { // in dual instructions it goes without saying
-			o = append(o, gcnOperand{reg: gcnVCC, count: 2})
-			in.operands = o
+			o = append(o, Operand{reg: VCC, count: 2})
+			ins.operands = o
 		}
-		if err := in.operandsOf(4); err != nil {
+		if err := ins.operandsOf(4); err != nil {
 			return nil, 0, err
 		}
-		return func(s *gcnState, lane int) (uint64, error) {
-			m, err := s.readScalar(&o[3], s.lanes)
+		return func(s *State, lane int) (uint64, error) {
+			m, err := s.readScalar(&o[3], s.Lanes)
 			if err != nil {
 				return 0, err
 			}
@@ -241,20 +241,20 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 			return s.readLane(&o[1], lane, 32)
 		}, 32, nil
 	case "v_bitop3_b32":
-		if err := in.operandsOf(4, "bitop3"); err != nil {
+		if err := ins.operandsOf(4, "bitop3"); err != nil {
 			return nil, 0, err
 		}
-		return func(s *gcnState, lane int) (uint64, error) {
+		return func(s *State, lane int) (uint64, error) {
 			a, err1 := s.readLane(&o[1], lane, 32)
 			b, err2 := s.readLane(&o[2], lane, 32)
 			c, err3 := s.readLane(&o[3], lane, 32)
-			return bitop3(a, b, c, in.modifiers["bitop3"]), errors.Join(err1, err2, err3)
+			return bitop3(a, b, c, ins.modifiers["bitop3"]), errors.Join(err1, err2, err3)
 		}, 32, nil
 	case "v_mbcnt_lo_u32_b32", "v_mbcnt_hi_u32_b32":
-		if err := in.operandsOf(3); err != nil {
+		if err := ins.operandsOf(3); err != nil {
 			return nil, 0, err
 		}
-		return func(s *gcnState, lane int) (uint64, error) {
+		return func(s *State, lane int) (uint64, error) {
 			a, err1 := s.readLane(&o[1], lane, 32)
 			b, err2 := s.readLane(&o[2], lane, 32)
 			below := uint64(1)<<lane - 1
@@ -264,10 +264,10 @@ func (in *gcnInstruction) lane() (f gcnLane, width int, err error) {
 			return uint64(bits.OnesCount32(uint32(a&below))) + b, errors.Join(err1, err2) //nolint:gosec // 32 bits
 		}, 32, nil
 	}
-	return nil, 0, errGCNUnknown
+	return nil, 0, errUnknown
 }
 
-// bitop3 takes each bit of the result from a table, by those of three operands.
+// bitop3 takes each bit of the result from a table, by the bits of three operands.
 func bitop3(a, b, c uint64, table int64) (r uint64) {
 	for i := range 32 {
 		r |= uint64(table) >> (a>>i&1<<2 | b>>i&1<<1 | c>>i&1) & 1 << i //nolint:gosec // eight bits
@@ -276,20 +276,20 @@ func bitop3(a, b, c uint64, table int64) (r uint64) {
 }
 
 // compileVector makes a vector instruction executable.
-func compileVector(in *gcnInstruction) (func(*gcnState) error, error) {
-	if in.dual != nil {
-		return in.compileDual()
+func compileVector(ins *Instruction) (func(*State) error, error) {
+	if ins.dual != nil {
+		return ins.compileDual()
 	}
-	if in.name == "v_mov_b32" && in.operandsOf(2) == nil && in.operands[0].size+in.operands[1].size == 0 {
-		return in.move()
+	if ins.name == "v_mov_b32" && ins.operandsOf(2) == nil && ins.operands[0].size+ins.operands[1].size == 0 {
+		return ins.move()
 	}
-	if f, width, err := in.lane(); err == nil {
-		dst := &in.operands[0]
-		return func(s *gcnState) error {
+	if f, width, err := ins.lane(); err == nil {
+		dst := &ins.operands[0]
+		return func(s *State) error {
 			if s.gprIndex != "" {
 				return errors.New("indexed registers are known of v_mov_b32 only")
 			}
-			return s.active(func(lane int) error {
+			return s.Active(func(lane int) error {
 				v, err := f(s, lane)
 				if err != nil {
 					return err
@@ -297,33 +297,33 @@ func compileVector(in *gcnInstruction) (func(*gcnState) error, error) {
 				return s.writeLane(dst, lane, v, width)
 			})
 		}, nil
-	} else if !errors.Is(err, errGCNUnknown) {
+	} else if !errors.Is(err, errUnknown) {
 		return nil, err
 	}
-	if f, err := in.vectorCompare(); err == nil || !errors.Is(err, errGCNUnknown) {
+	if f, err := ins.vectorCompare(); err == nil || !errors.Is(err, errUnknown) {
 		return f, err
 	}
-	if f, err := in.packed(); err == nil || !errors.Is(err, errGCNUnknown) {
+	if f, err := ins.packed(); err == nil || !errors.Is(err, errUnknown) {
 		return f, err
 	}
-	return in.vectorOther()
+	return ins.vectorOther()
 }
 
 // move is v_mov_b32, which may be indexed.
-func (in *gcnInstruction) move() (func(*gcnState) error, error) {
-	dst, src := in.operands[0], in.operands[1]
-	return func(s *gcnState) error {
+func (ins *Instruction) move() (func(*State) error, error) {
+	dst, src := ins.operands[0], ins.operands[1]
+	return func(s *State) error {
 		dst, src := dst, src
-		switch m := int(s.scalar[gcnM0] & 0xff); s.gprIndex {
+		switch m := int(s.Scalar[m0] & 0xff); s.gprIndex {
 		case "gpr_idx(DST)":
 			dst.reg += m
 		case "gpr_idx(SRC0)":
-			if src.file != gcnVector {
+			if src.file != Vector {
 				return errors.New("an indexed source that is no vector register")
 			}
 			src.reg += m
 		}
-		return s.active(func(lane int) error {
+		return s.Active(func(lane int) error {
 			v, err := s.readLane(&src, lane, 32)
 			if err != nil {
 				return err
@@ -333,17 +333,17 @@ func (in *gcnInstruction) move() (func(*gcnState) error, error) {
 	}, nil
 }
 
-func (in *gcnInstruction) compileDual() (func(*gcnState) error, error) {
-	x, xWidth, err := in.lane()
+func (ins *Instruction) compileDual() (func(*State) error, error) {
+	x, xWidth, err := ins.lane()
 	if err != nil {
 		return nil, err
 	}
-	y, yWidth, err := in.dual.lane()
+	y, yWidth, err := ins.dual.lane()
 	if err != nil {
 		return nil, err
 	}
-	return func(s *gcnState) error {
-		return s.active(func(lane int) error {
+	return func(s *State) error {
+		return s.Active(func(lane int) error {
 			a, err := x(s, lane)
 			if err != nil {
 				return err
@@ -352,37 +352,37 @@ func (in *gcnInstruction) compileDual() (func(*gcnState) error, error) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(s.writeLane(&in.operands[0], lane, a, xWidth), s.writeLane(&in.dual.operands[0], lane, b, yWidth))
+			return errors.Join(s.writeLane(&ins.operands[0], lane, a, xWidth), s.writeLane(&ins.dual.operands[0], lane, b, yWidth))
 		})
 	}, nil
 }
 
-func (in *gcnInstruction) vectorCompare() (func(*gcnState) error, error) {
-	name, exec := strings.CutPrefix(in.name, "v_cmpx_")
+func (ins *Instruction) vectorCompare() (func(*State) error, error) {
+	name, exec := strings.CutPrefix(ins.name, "v_cmpx_")
 	if !exec {
 		var ok bool
-		if name, ok = strings.CutPrefix(in.name, "v_cmp_"); !ok {
-			return nil, errGCNUnknown
+		if name, ok = strings.CutPrefix(ins.name, "v_cmp_"); !ok {
+			return nil, errUnknown
 		}
 	}
 	relation, kind, _ := strings.Cut(name, "_")
-	f, width, err := gcnCompare(relation, kind)
+	f, width, err := comparison(relation, kind)
 	if err != nil {
 		return nil, err
 	}
-	o := in.operands
-	dst := gcnOperand{file: gcnNull}
+	o := ins.operands
+	dst := Operand{file: nullFile}
 	if len(o) == 3 {
 		dst, o = o[0], o[1:]
-		if err := in.operandsOf(3); err != nil {
+		if err := ins.operandsOf(3); err != nil {
 			return nil, err
 		}
-	} else if err := in.operandsOf(2); err != nil || !exec {
-		return nil, fmt.Errorf("2 operands: %w", errGCNUnknown)
+	} else if err := ins.operandsOf(2); err != nil || !exec {
+		return nil, fmt.Errorf("2 operands: %w", errUnknown)
 	}
-	return func(s *gcnState) error {
+	return func(s *State) error {
 		var m uint64
-		err := s.active(func(lane int) error {
+		err := s.Active(func(lane int) error {
 			a, err1 := s.readLane(&o[0], lane, width)
 			b, err2 := s.readLane(&o[1], lane, width)
 			m |= bit(f(a, b)) << lane
@@ -392,37 +392,37 @@ func (in *gcnInstruction) vectorCompare() (func(*gcnState) error, error) {
 			return err
 		}
 		if exec {
-			err = s.setMask(&gcnOperand{reg: gcnExec, count: 2}, m)
+			err = s.setMask(&Operand{reg: Exec, count: 2}, m)
 		}
 		return errors.Join(err, s.setMask(&dst, m))
 	}, nil
 }
 
 // packed are operations on pairs of numbers of 32 bits.
-func (in *gcnInstruction) packed() (func(*gcnState) error, error) {
-	op, ok := map[string]gcnLaneOp{
-		"v_pk_add_f32": gcnLaneOps["v_add_f32"], "v_pk_mul_f32": gcnLaneOps["v_mul_f32"], "v_pk_fma_f32": gcnLaneOps["v_fma_f32"],
+func (ins *Instruction) packed() (func(*State) error, error) {
+	op, ok := map[string]laneOp{
+		"v_pk_add_f32": laneOps["v_add_f32"], "v_pk_mul_f32": laneOps["v_mul_f32"], "v_pk_fma_f32": laneOps["v_fma_f32"],
 		"v_pk_mov_b32": {sources: []int{32, 32}},
-	}[in.name]
+	}[ins.name]
 	if !ok {
-		return nil, errGCNUnknown
+		return nil, errUnknown
 	}
-	if err := in.operandsOf(1+len(op.sources), "op_sel", "op_sel_hi", "neg_lo", "neg_hi"); err != nil {
+	if err := ins.operandsOf(1+len(op.sources), "op_sel", "op_sel_hi", "neg_lo", "neg_hi"); err != nil {
 		return nil, err
 	}
 	chosen := func(list string, i, otherwise int) int {
-		if l := in.lists[list]; i < len(l) {
+		if l := ins.lists[list]; i < len(l) {
 			return l[i]
 		}
 		return otherwise
 	}
-	half := func(s *gcnState, lane, i, which int) (uint64, error) {
-		v, err := s.readLane(&in.operands[1+i], lane, 64)
+	half := func(s *State, lane, i, which int) (uint64, error) {
+		v, err := s.readLane(&ins.operands[1+i], lane, 64)
 		return v >> (32 * which) & 0xffff_ffff, err
 	}
-	dst := &in.operands[0]
-	return func(s *gcnState) error {
-		return s.active(func(lane int) error {
+	dst := &ins.operands[0]
+	return func(s *State) error {
+		return s.Active(func(lane int) error {
 			var v [2][3]uint64
 			for i := range op.sources {
 				var err error
@@ -435,7 +435,7 @@ func (in *gcnInstruction) packed() (func(*gcnState) error, error) {
 				v[0][i] ^= uint64(chosen("neg_lo", i, 0)) << 31 //nolint:gosec // 0 or 1
 				v[1][i] ^= uint64(chosen("neg_hi", i, 0)) << 31 //nolint:gosec // 0 or 1
 			}
-			if in.name == "v_pk_mov_b32" {
+			if ins.name == "v_pk_mov_b32" {
 				a, err1 := half(s, lane, 0, chosen("op_sel", 0, 0))
 				b, err2 := half(s, lane, 1, chosen("op_sel", 1, 0))
 				return errors.Join(err1, err2, s.writeLane(dst, lane, a|b<<32, 64))
@@ -446,8 +446,8 @@ func (in *gcnInstruction) packed() (func(*gcnState) error, error) {
 	}, nil
 }
 
-// gcnCarry are additions and subtractions with a carry in and out of masks.
-var gcnCarry = map[string]func(a, b, c uint64) uint64{
+// carryOps are additions and subtractions with a carry in and out of masks.
+var carryOps = map[string]func(a, b, c uint64) uint64{
 	"v_add_co_u32": func(a, b, _ uint64) uint64 { return a + b }, "v_addc_co_u32": func(a, b, c uint64) uint64 { return a + b + c },
 	"v_add_co_ci_u32": func(a, b, c uint64) uint64 { return a + b + c }, "v_sub_co_u32": func(a, b, _ uint64) uint64 { return a - b },
 	"v_subb_co_u32": func(a, b, c uint64) uint64 { return a - b - c }, "v_sub_co_ci_u32": func(a, b, c uint64) uint64 { return a - b - c },
@@ -456,26 +456,26 @@ var gcnCarry = map[string]func(a, b, c uint64) uint64{
 }
 
 // vectorOther is every vector instruction that is in no table.
-func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
-	o := in.operands
-	if f := gcnCarry[in.name]; f != nil {
-		takes := strings.Contains(in.name, "addc") || strings.Contains(in.name, "subb") || strings.Contains(in.name, "_ci_")
+func (ins *Instruction) vectorOther() (func(*State) error, error) {
+	o := ins.operands
+	if f := carryOps[ins.name]; f != nil {
+		takes := strings.Contains(ins.name, "addc") || strings.Contains(ins.name, "subb") || strings.Contains(ins.name, "_ci_")
 		n := 4
 		if takes {
 			n = 5
 		}
-		if err := in.operandsOf(n); err != nil {
+		if err := ins.operandsOf(n); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			var old, m uint64
 			if takes {
 				var err error
-				if old, err = s.readScalar(&o[4], s.lanes); err != nil {
+				if old, err = s.readScalar(&o[4], s.Lanes); err != nil {
 					return err
 				}
 			}
-			err := s.active(func(lane int) error {
+			err := s.Active(func(lane int) error {
 				a, err1 := s.readLane(&o[2], lane, 32)
 				b, err2 := s.readLane(&o[3], lane, 32)
 				r := f(a, b, old>>lane&1)
@@ -485,19 +485,19 @@ func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
 			return errors.Join(err, s.setMask(&o[1], m))
 		}, nil
 	}
-	switch in.name {
+	switch ins.name {
 	case "v_mad_u64_u32", "v_mad_i64_i32":
-		if err := in.operandsOf(5); err != nil {
+		if err := ins.operandsOf(5); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			var m uint64
-			err := s.active(func(lane int) error {
+			err := s.Active(func(lane int) error {
 				a, err1 := s.readLane(&o[2], lane, 32)
 				b, err2 := s.readLane(&o[3], lane, 32)
 				c, err3 := s.readLane(&o[4], lane, 64)
 				product := a * b
-				if in.name == "v_mad_i64_i32" {
+				if ins.name == "v_mad_i64_i32" {
 					product = uint64(signed32(a) * signed32(b)) //nolint:gosec // two's complement
 				}
 				r, over := bits.Add64(product, c, 0)
@@ -508,15 +508,15 @@ func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
 		}, nil
 	case "v_readlane_b32", "v_readfirstlane_b32":
 		n := 3
-		if in.name == "v_readfirstlane_b32" {
+		if ins.name == "v_readfirstlane_b32" {
 			n = 2
 		}
-		if err := in.operandsOf(n); err != nil {
+		if err := ins.operandsOf(n); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
-			lane := uint64(bits.TrailingZeros64(s.exec() | 1<<63)) //nolint:gosec // not negative
-			if s.exec() == 0 {
+		return func(s *State) error {
+			lane := uint64(bits.TrailingZeros64(s.Exec() | 1<<63)) //nolint:gosec // not negative
+			if s.Exec() == 0 {
 				lane = 0
 			}
 			if n == 3 {
@@ -525,14 +525,14 @@ func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
 					return err
 				}
 			}
-			v, err := s.readLane(&o[1], int(lane)%s.lanes, 32) //nolint:gosec // 6 bits count
+			v, err := s.readLane(&o[1], int(lane)%s.Lanes, 32) //nolint:gosec // 6 bits count
 			return errors.Join(err, s.writeScalar(&o[0], v, 32))
 		}, nil
 	case "v_writelane_b32":
-		if err := in.operandsOf(3); err != nil {
+		if err := ins.operandsOf(3); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			v, err := s.readScalar(&o[1], 32)
 			if err != nil {
 				return err
@@ -541,42 +541,42 @@ func (in *gcnInstruction) vectorOther() (func(*gcnState) error, error) {
 			if err != nil {
 				return err
 			}
-			return s.writeLane(&o[0], int(lane)%s.lanes, v, 32) //nolint:gosec // 6 bits count
+			return s.writeLane(&o[0], int(lane)%s.Lanes, v, 32) //nolint:gosec // 6 bits count
 		}, nil
 	case "v_swap_b32":
-		if err := in.operandsOf(2); err != nil {
+		if err := ins.operandsOf(2); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
-			return s.active(func(lane int) error {
+		return func(s *State) error {
+			return s.Active(func(lane int) error {
 				a, err1 := s.readLane(&o[0], lane, 32)
 				b, err2 := s.readLane(&o[1], lane, 32)
 				return errors.Join(err1, err2, s.writeLane(&o[0], lane, b, 32), s.writeLane(&o[1], lane, a, 32))
 			})
 		}, nil
 	case "v_movreld_b32", "v_movrels_b32", "v_movrelsd_b32":
-		if err := in.operandsOf(2); err != nil {
+		if err := ins.operandsOf(2); err != nil {
 			return nil, err
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			dst, src := o[0], o[1]
-			m := int(s.scalar[gcnM0])
-			if in.name != "v_movrels_b32" {
+			m := int(s.Scalar[m0])
+			if ins.name != "v_movrels_b32" {
 				dst.reg += m
 			}
-			if in.name != "v_movreld_b32" {
+			if ins.name != "v_movreld_b32" {
 				src.reg += m
 			}
 			if dst.reg < 0 || src.reg < 0 || dst.reg > 255 || src.reg > 255 {
 				return fmt.Errorf("M0 is %#x: no such register", m)
 			}
-			return s.active(func(lane int) error {
+			return s.Active(func(lane int) error {
 				v, err := s.readLane(&src, lane, 32)
 				return errors.Join(err, s.writeLane(&dst, lane, v, 32))
 			})
 		}, nil
 	case "v_nop":
-		return func(*gcnState) error { return nil }, nil
+		return func(*State) error { return nil }, nil
 	}
-	return nil, errGCNUnknown
+	return nil, errUnknown
 }

@@ -52,8 +52,8 @@ func (w *walker) byReadLink(ctx context.Context, f *frame) (*frame, error) {
 	}
 	f.forget()
 	f.source = row
-	w.keepLink(f)
-	caller, err := w.recover(f, row)
+	w.keepLink(ctx, f)
+	caller, err := w.recover(ctx, f, row)
 	if err != nil || caller == nil || caller.pc == f.pc {
 		return nil, nil //nolint:nilerr // then it is not known
 	}
@@ -63,13 +63,13 @@ func (w *walker) byReadLink(ctx context.Context, f *frame) (*frame, error) {
 // keepLink says that a register in which f keeps its return address is where the frame
 // further in has it, if that is about to execute an instruction: what f calls leaves the
 // register alone, whatever else functions do.
-func (w *walker) keepLink(f *frame) {
+func (w *walker) keepLink(ctx context.Context, f *frame) {
 	column := f.source.Rules.ReturnAddress
 	rule, _ := f.rule(column)
 	if rule.Kind != cfi.Register || rule.Register == column || f.exact || f.callee == nil || !f.callee.exact {
 		return
 	}
-	if s, err := f.callee.find(rule.Register); err == nil {
+	if s, err := f.callee.find(ctx, rule.Register); err == nil {
 		f.callSite = append(f.callSite[:0], placedRegister{register: rule.Register, slot: s})
 	}
 }

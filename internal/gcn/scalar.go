@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package gcn
 
 import (
 	"errors"
@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-var errGCNUnknown = errors.New("the instruction is not known here")
+var errUnknown = errors.New("the instruction is not known here")
 
 // operandsOf says that an instruction has n operands and no modifiers but those
 // named.
-func (in *gcnInstruction) operandsOf(n int, modifiers ...string) error {
-	if len(in.operands) != n {
-		return fmt.Errorf("%d operands, expected %d", len(in.operands), n)
+func (ins *Instruction) operandsOf(n int, modifiers ...string) error {
+	if len(ins.operands) != n {
+		return fmt.Errorf("%d operands, expected %d", len(ins.operands), n)
 	}
 	known := " " + strings.Join(modifiers, " ") + " "
-	for m := range in.modifiers {
+	for m := range ins.modifiers {
 		if !strings.Contains(known, " "+m+" ") {
 			return fmt.Errorf("modifier %s is not known here", m)
 		}
 	}
-	for m := range in.lists {
+	for m := range ins.lists {
 		if !strings.Contains(known, " "+m+" ") {
 			return fmt.Errorf("modifier %s is not known here", m)
 		}
@@ -31,9 +31,9 @@ func (in *gcnInstruction) operandsOf(n int, modifiers ...string) error {
 	return nil
 }
 
-// A gcnScalarOp is a scalar operation of two operands: a result, and the scalar
+// A scalarOp is a scalar operation of two operands: a result, and the scalar
 // condition code, which is as it was where set is false.
-type gcnScalarOp struct {
+type scalarOp struct {
 	a, b, out int // sizes in bits
 	do        func(a, b uint64, scc bool) (r uint64, code bool)
 	keeps     bool // the condition code stays
@@ -57,33 +57,33 @@ func truncate(v uint64, width int) uint64 {
 }
 
 // logic is an operation whose condition code says that the result is not 0.
-func logic(width int, f func(a, b uint64) uint64) gcnScalarOp {
-	return gcnScalarOp{a: width, b: width, out: width, do: func(a, b uint64, _ bool) (uint64, bool) {
+func logic(width int, f func(a, b uint64) uint64) scalarOp {
+	return scalarOp{a: width, b: width, out: width, do: func(a, b uint64, _ bool) (uint64, bool) {
 		r := truncate(f(a, b), width)
 		return r, r != 0
 	}}
 }
 
 // shift is such an operation whose second operand is a count.
-func shift(width int, f func(a uint64, n uint64) uint64) gcnScalarOp {
+func shift(width int, f func(a uint64, n uint64) uint64) scalarOp {
 	op := logic(width, func(a, b uint64) uint64 { return f(a, b&uint64(width-1)) }) //nolint:gosec // 31 or 63
 	op.b = 32
 	return op
 }
 
 // wideOp is an operation of 64 bits that keeps the condition code.
-func wideOp(f func(a, b uint64) uint64) gcnScalarOp {
-	return gcnScalarOp{a: 64, b: 64, out: 64, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
+func wideOp(f func(a, b uint64) uint64) scalarOp {
+	return scalarOp{a: 64, b: 64, out: 64, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
 }
 
 // plainOp is an operation of 32 bits that keeps the condition code.
-func plainOp(f func(a, b uint64) uint64) gcnScalarOp {
-	return gcnScalarOp{a: 32, b: 32, out: 32, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
+func plainOp(f func(a, b uint64) uint64) scalarOp {
+	return scalarOp{a: 32, b: 32, out: 32, keeps: true, do: func(a, b uint64, _ bool) (uint64, bool) { return f(a, b), false }}
 }
 
 // lesser is an operation that chooses an operand; the code says that it is the first.
-func lesser(first func(a, b uint64) bool) gcnScalarOp {
-	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
+func lesser(first func(a, b uint64) bool) scalarOp {
+	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
 		if first(a, b) {
 			return a, true
 		}
@@ -93,16 +93,16 @@ func lesser(first func(a, b uint64) bool) gcnScalarOp {
 
 // overflow is an addition or subtraction whose code says that the signed result
 // has no room.
-func overflow(f func(a, b int64) int64) gcnScalarOp {
-	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
+func overflow(f func(a, b int64) int64) scalarOp {
+	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, _ bool) (uint64, bool) {
 		r := f(signed32(a), signed32(b))
 		return uint64(r), r != int64(int32(r)) //nolint:gosec // two's complement
 	}}
 }
 
-// carry is one whose code says that the unsigned result has no room.
-func carry(f func(a, b, code uint64) uint64) gcnScalarOp {
-	return gcnScalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, scc bool) (uint64, bool) {
+// carry makes an operation whose code is 1 where the unsigned result overflows.
+func carry(f func(a, b, code uint64) uint64) scalarOp {
+	return scalarOp{a: 32, b: 32, out: 32, do: func(a, b uint64, scc bool) (uint64, bool) {
 		r := f(a, b, bit(scc))
 		return r, r>>32 != 0
 	}}
@@ -155,7 +155,7 @@ func field(v, offset, width uint64, size int, signed bool) uint64 {
 	return v
 }
 
-var gcnScalarOps = map[string]gcnScalarOp{
+var scalarOps = map[string]scalarOp{
 	"s_add_u32":       carry(func(a, b, _ uint64) uint64 { return a + b }),
 	"s_addc_u32":      carry(func(a, b, c uint64) uint64 { return a + b + c }),
 	"s_sub_u32":       carry(func(a, b, _ uint64) uint64 { return a - b }),
@@ -199,9 +199,9 @@ var gcnScalarOps = map[string]gcnScalarOp{
 	}},
 }
 
-// gcnLogic are the logical operations, of 32 and 64 bits, by the words in their
-// names: those of s_NAME_saveexec too.
-var gcnLogic = map[string]func(a, b uint64) uint64{
+// logicOps are the logical operations, of 32 and 64 bits, by the words in their
+// names, in s_NAME_saveexec too.
+var logicOps = map[string]func(a, b uint64) uint64{
 	"and": func(a, b uint64) uint64 { return a & b }, "or": func(a, b uint64) uint64 { return a | b },
 	"xor": func(a, b uint64) uint64 { return a ^ b }, "andn2": func(a, b uint64) uint64 { return a &^ b },
 	"and_not1": func(a, b uint64) uint64 { return a &^ b }, "orn2": func(a, b uint64) uint64 { return a | ^b },
@@ -211,14 +211,14 @@ var gcnLogic = map[string]func(a, b uint64) uint64{
 	"orn1": func(a, b uint64) uint64 { return b | ^a }, "or_not0": func(a, b uint64) uint64 { return b | ^a },
 }
 
-// A gcnUnaryOp is a scalar operation of one operand.
-type gcnUnaryOp struct {
-	in, out int
-	do      func(a uint64) uint64
-	code    bool // the condition code says that the result is not 0
+// A unaryOp is a scalar operation of one operand.
+type unaryOp struct {
+	source, out int
+	do          func(a uint64) uint64
+	code        bool // the condition code says that the result is not 0
 }
 
-var gcnUnaryOps = map[string]gcnUnaryOp{
+var unaryOps = map[string]unaryOp{
 	"s_mov_b32":       {32, 32, func(a uint64) uint64 { return a }, false},
 	"s_mov_b64":       {64, 64, func(a uint64) uint64 { return a }, false},
 	"s_movk_i32":      {32, 32, func(a uint64) uint64 { return uint64(int64(int16(a))) }, false}, //nolint:gosec // 16 bits in the instruction
@@ -242,8 +242,8 @@ var gcnUnaryOps = map[string]gcnUnaryOp{
 	"s_abs_i32":       {32, 32, func(a uint64) uint64 { return uint64(max(signed32(a), -signed32(a))) }, true}, //nolint:gosec // two's complement
 }
 
-// gcnCompare are comparisons by name and type.
-func gcnCompare(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
+// comparison are comparisons by name and type.
+func comparison(relation, kind string) (f func(a, b uint64) bool, width int, err error) {
 	var order func(a, b uint64) int
 	cmp := func(less, same bool) int {
 		switch {
@@ -278,7 +278,7 @@ func gcnCompare(relation, kind string) (f func(a, b uint64) bool, width int, err
 			return cmp(x < y, x == y)
 		}
 	default:
-		return nil, 0, fmt.Errorf("comparison of %s: %w", kind, errGCNUnknown)
+		return nil, 0, fmt.Errorf("comparison of %s: %w", kind, errUnknown)
 	}
 	switch relation {
 	case "eq":
@@ -295,67 +295,67 @@ func gcnCompare(relation, kind string) (f func(a, b uint64) bool, width int, err
 		return func(a, b uint64) bool { n := order(a, b); return n == 1 || n == 0 }, width, nil
 	}
 	if n, ok := strings.CutPrefix(relation, "n"); ok && unordered {
-		f, width, err = gcnCompare(n, kind)
+		f, width, err = comparison(n, kind)
 		if err == nil && n == "eq" {
 			return func(a, b uint64) bool { return order(a, b) != 0 }, width, nil
 		}
 		g := f
 		return func(a, b uint64) bool { return !g(a, b) }, width, err
 	}
-	return nil, 0, fmt.Errorf("comparison %s: %w", relation, errGCNUnknown)
+	return nil, 0, fmt.Errorf("comparison %s: %w", relation, errUnknown)
 }
 
 // compileScalar makes a scalar instruction executable.
-func compileScalar(in *gcnInstruction) (func(*gcnState) error, error) {
-	if op, ok := gcnScalarOps[in.name]; ok {
-		return in.scalarOp(op)
+func compileScalar(ins *Instruction) (func(*State) error, error) {
+	if op, ok := scalarOps[ins.name]; ok {
+		return ins.scalarOp(op)
 	}
-	if op, ok := gcnUnaryOps[in.name]; ok {
-		return in.unaryOp(op)
+	if op, ok := unaryOps[ins.name]; ok {
+		return ins.unaryOp(op)
 	}
-	name := strings.TrimPrefix(in.name, "s_")
-	if op, ok := gcnLaneOps["v_"+name]; ok && strings.Contains(name, "_f32") { // from gfx11.5 on
+	name := strings.TrimPrefix(ins.name, "s_")
+	if op, ok := laneOps["v_"+name]; ok && strings.Contains(name, "_f32") { // from gfx11.5 on
 		if len(op.sources) == 1 {
-			return in.unaryOp(gcnUnaryOp{32, 32, func(a uint64) uint64 { return op.do(a, 0, 0) }, false})
+			return ins.unaryOp(unaryOp{32, 32, func(a uint64) uint64 { return op.do(a, 0, 0) }, false})
 		}
-		return in.scalarOp(plainOp(func(a, b uint64) uint64 { return op.do(a, b, 0) }))
+		return ins.scalarOp(plainOp(func(a, b uint64) uint64 { return op.do(a, b, 0) }))
 	}
-	at := strings.LastIndexByte(name, '_')
-	if at < 0 {
-		return in.scalarOther()
+	index := strings.LastIndexByte(name, '_')
+	if index < 0 {
+		return ins.scalarOther()
 	}
-	verb, kind := name[:at], name[at+1:]
+	verb, kind := name[:index], name[index+1:]
 	width := 32
 	if kind == "b64" || kind == "u64" || kind == "i64" {
 		width = 64
 	}
-	if f := gcnLogic[verb]; f != nil && (kind == "b32" || kind == "b64") {
-		return in.scalarOp(logic(width, f))
+	if f := logicOps[verb]; f != nil && (kind == "b32" || kind == "b64") {
+		return ins.scalarOp(logic(width, f))
 	}
-	if v, ok := strings.CutSuffix(verb, "_saveexec"); ok && gcnLogic[v] != nil {
-		return in.saveExec(gcnLogic[v], width)
+	if v, ok := strings.CutSuffix(verb, "_saveexec"); ok && logicOps[v] != nil {
+		return ins.saveExec(logicOps[v], width)
 	}
 	if r, ok := strings.CutPrefix(verb, "cmp_"); ok {
-		return in.scalarCompare(r, kind, false)
+		return ins.scalarCompare(r, kind, false)
 	}
 	if r, ok := strings.CutPrefix(verb, "cmpk_"); ok {
-		return in.scalarCompare(r, kind, true)
+		return ins.scalarCompare(r, kind, true)
 	}
-	if strings.HasPrefix(in.name, "s_load_") {
-		return in.scalarLoad()
+	if strings.HasPrefix(ins.name, "s_load_") {
+		return ins.scalarLoad()
 	}
-	return in.scalarOther()
+	return ins.scalarOther()
 }
 
-func (in *gcnInstruction) scalarOp(op gcnScalarOp) (func(*gcnState) error, error) {
-	if strings.HasSuffix(in.name, "k_i32") && len(in.operands) == 2 {
-		in.operands = []gcnOperand{in.operands[0], in.operands[0], in.operands[1]}
+func (ins *Instruction) scalarOp(op scalarOp) (func(*State) error, error) {
+	if strings.HasSuffix(ins.name, "k_i32") && len(ins.operands) == 2 {
+		ins.operands = []Operand{ins.operands[0], ins.operands[0], ins.operands[1]}
 	}
-	if err := in.operandsOf(3); err != nil {
+	if err := ins.operandsOf(3); err != nil {
 		return nil, err
 	}
-	dst, x, y := &in.operands[0], &in.operands[1], &in.operands[2]
-	return func(s *gcnState) error {
+	dst, x, y := &ins.operands[0], &ins.operands[1], &ins.operands[2]
+	return func(s *State) error {
 		a, err := s.readScalar(x, op.a)
 		if err != nil {
 			return err
@@ -372,13 +372,13 @@ func (in *gcnInstruction) scalarOp(op gcnScalarOp) (func(*gcnState) error, error
 	}, nil
 }
 
-func (in *gcnInstruction) unaryOp(op gcnUnaryOp) (func(*gcnState) error, error) {
-	if err := in.operandsOf(2); err != nil {
+func (ins *Instruction) unaryOp(op unaryOp) (func(*State) error, error) {
+	if err := ins.operandsOf(2); err != nil {
 		return nil, err
 	}
-	dst, x := &in.operands[0], &in.operands[1]
-	return func(s *gcnState) error {
-		a, err := s.readScalar(x, op.in)
+	dst, x := &ins.operands[0], &ins.operands[1]
+	return func(s *State) error {
+		a, err := s.readScalar(x, op.source)
 		if err != nil {
 			return err
 		}
@@ -391,39 +391,39 @@ func (in *gcnInstruction) unaryOp(op gcnUnaryOp) (func(*gcnState) error, error) 
 }
 
 // saveExec is the mask of lanes, kept, and changed by an operand.
-func (in *gcnInstruction) saveExec(f func(a, b uint64) uint64, width int) (func(*gcnState) error, error) {
-	if err := in.operandsOf(2); err != nil {
+func (ins *Instruction) saveExec(f func(a, b uint64) uint64, width int) (func(*State) error, error) {
+	if err := ins.operandsOf(2); err != nil {
 		return nil, err
 	}
-	dst, x := &in.operands[0], &in.operands[1]
-	return func(s *gcnState) error {
-		if width != s.lanes {
+	dst, x := &ins.operands[0], &ins.operands[1]
+	return func(s *State) error {
+		if width != s.Lanes {
 			return errors.New("the mask of a wave of another size")
 		}
 		a, err := s.readScalar(x, width)
 		if err != nil {
 			return err
 		}
-		old := s.exec()
+		old := s.Exec()
 		r := truncate(f(a, old), width)
 		if err := s.writeScalar(dst, old, width); err != nil {
 			return err
 		}
 		s.scc = r != 0
-		return s.setMask(&gcnOperand{reg: gcnExec, count: 2}, r)
+		return s.setMask(&Operand{reg: Exec, count: 2}, r)
 	}, nil
 }
 
-func (in *gcnInstruction) scalarCompare(relation, kind string, short bool) (func(*gcnState) error, error) {
-	if err := in.operandsOf(2); err != nil {
+func (ins *Instruction) scalarCompare(relation, kind string, short bool) (func(*State) error, error) {
+	if err := ins.operandsOf(2); err != nil {
 		return nil, err
 	}
-	f, width, err := gcnCompare(relation, kind)
+	f, width, err := comparison(relation, kind)
 	if err != nil {
 		return nil, err
 	}
-	x, y := &in.operands[0], &in.operands[1]
-	return func(s *gcnState) error {
+	x, y := &ins.operands[0], &ins.operands[1]
+	return func(s *State) error {
 		a, err := s.readScalar(x, width)
 		if err != nil {
 			return err
@@ -441,45 +441,45 @@ func (in *gcnInstruction) scalarCompare(relation, kind string, short bool) (func
 }
 
 // scalarLoad reads words into scalar registers.
-func (in *gcnInstruction) scalarLoad() (func(*gcnState) error, error) {
-	if err := in.operandsOf(3, "offset", "glc", "dlc", "scope", "th"); err != nil {
+func (ins *Instruction) scalarLoad() (func(*State) error, error) {
+	if err := ins.operandsOf(3, "offset", "glc", "dlc", "scope", "th"); err != nil {
 		return nil, err
 	}
-	dst := &in.operands[0]
-	size := in.name[len("s_load_"):]
-	if part := gcnSizes[size]; part.bytes == 1 || part.bytes == 2 {
-		return in.scalarLoadPart(part.bytes, part.signed)
+	dst := &ins.operands[0]
+	size := ins.name[len("s_load_"):]
+	if part := sizes[size]; part.bytes == 1 || part.bytes == 2 {
+		return ins.scalarLoadPart(part.bytes, part.signed)
 	}
-	words, err := gcnWords(size)
-	if err != nil || dst.file != gcnScalar || dst.count != words {
-		return nil, fmt.Errorf("%d words into %s: %w", words, dst.text, errGCNUnknown)
+	words, err := wordCount(size)
+	if err != nil || dst.file != Scalar || dst.count != words {
+		return nil, fmt.Errorf("%d words into %s: %w", words, dst.text, errUnknown)
 	}
-	return func(s *gcnState) error {
-		a, err := in.scalarAddress(s)
+	return func(s *State) error {
+		a, err := ins.scalarAddress(s)
 		if err != nil {
 			return err
 		}
 		a &^= 3
 		for i := range words {
-			v, err := loadBytes(func(a uint64) (*byte, error) { return s.at(0, a) }, a+4*uint64(i), 4)
+			v, err := loadBytes(func(a uint64) (*byte, error) { return s.flatByte(0, a) }, a+4*uint64(i), 4)
 			if err != nil {
 				return err
 			}
-			s.scalar[dst.reg+i] = uint32(v) //nolint:gosec // 4 bytes
+			s.Scalar[dst.reg+i] = uint32(v) //nolint:gosec // 4 bytes
 		}
 		return nil
 	}, nil
 }
 
 // scalarLoadPart reads a part of a word into a scalar register.
-func (in *gcnInstruction) scalarLoadPart(size int, signed bool) (func(*gcnState) error, error) {
-	dst := &in.operands[0]
-	return func(s *gcnState) error {
-		a, err := in.scalarAddress(s)
+func (ins *Instruction) scalarLoadPart(size int, signed bool) (func(*State) error, error) {
+	dst := &ins.operands[0]
+	return func(s *State) error {
+		a, err := ins.scalarAddress(s)
 		if err != nil {
 			return err
 		}
-		v, err := loadBytes(func(a uint64) (*byte, error) { return s.at(0, a) }, a, size)
+		v, err := loadBytes(func(a uint64) (*byte, error) { return s.flatByte(0, a) }, a, size)
 		if signed {
 			v = field(v, 0, uint64(8*size), 32, true) //nolint:gosec // positive
 		}
@@ -488,118 +488,118 @@ func (in *gcnInstruction) scalarLoadPart(size int, signed bool) (func(*gcnState)
 }
 
 // scalarAddress is where an instruction loads scalars.
-func (in *gcnInstruction) scalarAddress(s *gcnState) (uint64, error) {
-	base, offset := &in.operands[1], &in.operands[2]
+func (ins *Instruction) scalarAddress(s *State) (uint64, error) {
+	base, offset := &ins.operands[1], &ins.operands[2]
 	a, err := s.readScalar(base, 64)
 	if err != nil {
 		return 0, err
 	}
 	o, err := s.readScalar(offset, 32)
-	if offset.file == gcnConstant {
+	if offset.file == Constant {
 		o = offset.value
 	}
-	return a + o + uint64(in.modifiers["offset"]), err //nolint:gosec // two's complement
+	return a + o + uint64(ins.modifiers["offset"]), err //nolint:gosec // two's complement
 }
 
-// gcnWords is how many words a name of a size in words is.
-func gcnWords(name string) (int, error) {
+// wordCount is how many words a name of a size in words is.
+func wordCount(name string) (int, error) {
 	n := map[string]int{
 		"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16,
 		"b32": 1, "b64": 2, "b96": 3, "b128": 4, "b256": 8, "b512": 16,
 	}[name]
 	if n == 0 {
-		return 0, fmt.Errorf("%q is no number of words: %w", name, errGCNUnknown)
+		return 0, fmt.Errorf("%q is no number of words: %w", name, errUnknown)
 	}
 	return n, nil
 }
 
 // scalarOther is every scalar instruction that is in no table.
-func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
-	o := in.operands
+func (ins *Instruction) scalarOther() (func(*State) error, error) {
+	o := ins.operands
 	n := map[string]int{
 		"s_cselect_b32": 3, "s_cselect_b64": 3, "s_getpc_b64": 1, "s_setpc_b64": 1, "s_swappc_b64": 2, "s_branch": 1, "s_endpgm": 0,
 		"s_cbranch_scc0": 1, "s_cbranch_scc1": 1, "s_cbranch_vccz": 1, "s_cbranch_vccnz": 1, "s_cbranch_execz": 1, "s_cbranch_execnz": 1,
 		"s_setreg_b32": 2, "s_getreg_b32": 2, "s_setreg_imm32_b32": 2, "s_bitset0_b32": 2, "s_bitset1_b32": 2, "s_bitcmp0_b32": 2, "s_bitcmp1_b32": 2,
 		"s_set_gpr_idx_on": 2, "s_set_gpr_idx_off": 0, "s_cmovk_i32": 2, "s_cmov_b32": 2,
 	}
-	want, ok := n[in.name]
+	want, ok := n[ins.name]
 	if !ok {
-		return nil, errGCNUnknown
+		return nil, errUnknown
 	}
-	if err := in.operandsOf(want); err != nil {
+	if err := ins.operandsOf(want); err != nil {
 		return nil, err
 	}
-	branch := func(take func(s *gcnState) bool) (func(*gcnState) error, error) {
-		return func(s *gcnState) error {
+	branch := func(take func(s *State) bool) (func(*State) error, error) {
+		return func(s *State) error {
 			if take(s) {
-				s.pc = codeBase + in.target
+				s.PC = CodeBase + ins.target
 			}
 			return nil
 		}, nil
 	}
-	switch in.name {
+	switch ins.name {
 	case "s_cselect_b32", "s_cselect_b64":
 		width := 32
-		if in.name == "s_cselect_b64" {
+		if ins.name == "s_cselect_b64" {
 			width = 64
 		}
-		return func(s *gcnState) error {
-			from := &o[2]
+		return func(s *State) error {
+			source := &o[2]
 			if s.scc {
-				from = &o[1]
+				source = &o[1]
 			}
-			v, err := s.readScalar(from, width)
+			v, err := s.readScalar(source, width)
 			if err != nil {
 				return err
 			}
 			return s.writeScalar(&o[0], v, width)
 		}, nil
 	case "s_getpc_b64":
-		return func(s *gcnState) error { return s.writeScalar(&o[0], s.pc, 64) }, nil
+		return func(s *State) error { return s.writeScalar(&o[0], s.PC, 64) }, nil
 	case "s_setpc_b64":
-		return func(s *gcnState) error {
-			to, err := s.readScalar(&o[0], 64)
+		return func(s *State) error {
+			target, err := s.readScalar(&o[0], 64)
 			if err != nil {
 				return err
 			}
-			s.pc = to
-			return s.onReturn(to)
+			s.PC = target
+			return s.OnReturn(target)
 		}, nil
 	case "s_swappc_b64":
-		return func(s *gcnState) error {
-			to, err := s.readScalar(&o[1], 64)
+		return func(s *State) error {
+			target, err := s.readScalar(&o[1], 64)
 			if err != nil {
 				return err
 			}
-			back := s.pc
-			s.pc = to
+			back := s.PC
+			s.PC = target
 			if err := s.writeScalar(&o[0], back, 64); err != nil {
 				return err
 			}
-			return s.onCall(back)
+			return s.OnCall(back)
 		}, nil
 	case "s_branch":
-		return branch(func(*gcnState) bool { return true })
+		return branch(func(*State) bool { return true })
 	case "s_cbranch_scc0":
-		return branch(func(s *gcnState) bool { return !s.scc })
+		return branch(func(s *State) bool { return !s.scc })
 	case "s_cbranch_scc1":
-		return branch(func(s *gcnState) bool { return s.scc })
+		return branch(func(s *State) bool { return s.scc })
 	case "s_cbranch_vccz":
-		return branch(func(s *gcnState) bool { return s.mask(gcnVCC) == 0 })
+		return branch(func(s *State) bool { return s.mask(VCC) == 0 })
 	case "s_cbranch_vccnz":
-		return branch(func(s *gcnState) bool { return s.mask(gcnVCC) != 0 })
+		return branch(func(s *State) bool { return s.mask(VCC) != 0 })
 	case "s_cbranch_execz":
-		return branch(func(s *gcnState) bool { return s.exec() == 0 })
+		return branch(func(s *State) bool { return s.Exec() == 0 })
 	case "s_cbranch_execnz":
-		return branch(func(s *gcnState) bool { return s.exec() != 0 })
+		return branch(func(s *State) bool { return s.Exec() != 0 })
 	case "s_endpgm":
-		return func(s *gcnState) error { s.ended = true; return nil }, nil
+		return func(s *State) error { s.Ended = true; return nil }, nil
 	case "s_getreg_b32":
-		return in.getRegister()
+		return ins.getRegister()
 	case "s_setreg_b32", "s_setreg_imm32_b32":
-		return in.setRegister()
+		return ins.setRegister()
 	case "s_bitset0_b32", "s_bitset1_b32":
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			n, err := s.readScalar(&o[1], 32)
 			if err != nil {
 				return err
@@ -609,37 +609,37 @@ func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
 				return err
 			}
 			v &^= 1 << (n & 31)
-			if in.name == "s_bitset1_b32" {
+			if ins.name == "s_bitset1_b32" {
 				v |= 1 << (n & 31)
 			}
 			return s.writeScalar(&o[0], v, 32)
 		}, nil
 	case "s_bitcmp0_b32", "s_bitcmp1_b32":
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			v, err := s.readScalar(&o[0], 32)
 			if err != nil {
 				return err
 			}
 			n, err := s.readScalar(&o[1], 32)
-			s.scc = v>>(n&31)&1 != 0 == (in.name == "s_bitcmp1_b32")
+			s.scc = v>>(n&31)&1 != 0 == (ins.name == "s_bitcmp1_b32")
 			return err
 		}, nil
 	case "s_cmovk_i32", "s_cmov_b32":
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			v, err := s.readScalar(&o[1], 32)
 			if err != nil || !s.scc {
 				return err
 			}
-			if in.name == "s_cmovk_i32" {
+			if ins.name == "s_cmovk_i32" {
 				v = uint64(uint32(int16(v))) //nolint:gosec // 16 bits in the instruction
 			}
 			return s.writeScalar(&o[0], v, 32)
 		}, nil
 	case "s_set_gpr_idx_on":
 		if o[1].text != "gpr_idx(DST)" && o[1].text != "gpr_idx(SRC0)" {
-			return nil, fmt.Errorf("%s: %w", o[1].text, errGCNUnknown)
+			return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			v, err := s.readScalar(&o[0], 32)
 			if err != nil {
 				return err
@@ -648,46 +648,46 @@ func (in *gcnInstruction) scalarOther() (func(*gcnState) error, error) {
 			if o[1].text == "gpr_idx(DST)" {
 				imm = 8
 			}
-			s.scalar[gcnM0] = s.scalar[gcnM0]&^0xf0ff | uint32(v&0xff) | imm<<12
+			s.Scalar[m0] = s.Scalar[m0]&^0xf0ff | uint32(v&0xff) | imm<<12
 			s.gprIndex = o[1].text
 			return nil
 		}, nil
 	case "s_set_gpr_idx_off":
-		return func(s *gcnState) error { s.gprIndex = ""; return nil }, nil
+		return func(s *State) error { s.gprIndex = ""; return nil }, nil
 	}
-	return nil, errGCNUnknown
+	return nil, errUnknown
 }
 
 // getRegister reads where the apertures of flat addresses are, which older compilers ask
 // the hardware for: the upper 16 bits of an address of private or of local memory.
-func (in *gcnInstruction) getRegister() (func(*gcnState) error, error) {
-	o := in.operands
+func (ins *Instruction) getRegister() (func(*State) error, error) {
+	o := ins.operands
 	aperture, ok := map[string]uint64{
-		"hwreg(HW_REG_SH_MEM_BASES, 0, 16)": gcnPrivateAperture, "hwreg(HW_REG_SH_MEM_BASES, 16, 16)": gcnSharedAperture,
+		"hwreg(HW_REG_SH_MEM_BASES, 0, 16)": PrivateAperture, "hwreg(HW_REG_SH_MEM_BASES, 16, 16)": SharedAperture,
 	}[o[1].text]
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", o[1].text, errGCNUnknown)
+		return nil, fmt.Errorf("%s: %w", o[1].text, errUnknown)
 	}
-	return func(s *gcnState) error { return s.writeScalar(&o[0], aperture>>48, 32) }, nil
+	return func(s *State) error { return s.writeScalar(&o[0], aperture>>48, 32) }, nil
 }
 
 // setRegister writes a register of the hardware. Only that of private memory is
 // kept; the modes of arithmetic are not.
-func (in *gcnInstruction) setRegister() (func(*gcnState) error, error) {
-	o := in.operands
+func (ins *Instruction) setRegister() (func(*State) error, error) {
+	o := ins.operands
 	switch which := o[0].text; {
 	case strings.HasPrefix(which, "hwreg(HW_REG_MODE"):
-		return func(*gcnState) error { return nil }, nil
+		return func(*State) error { return nil }, nil
 	case which == "hwreg(HW_REG_FLAT_SCR_LO)" || which == "hwreg(HW_REG_FLAT_SCR_HI)":
-		at := 0
+		index := 0
 		if strings.Contains(which, "_HI") {
-			at = 32
+			index = 32
 		}
-		return func(s *gcnState) error {
+		return func(s *State) error {
 			v, err := s.readScalar(&o[1], 32)
-			s.flatScratch = s.flatScratch&^(0xffff_ffff<<at) | v<<at
+			s.flatScratch = s.flatScratch&^(0xffff_ffff<<index) | v<<index
 			return err
 		}, nil
 	}
-	return nil, fmt.Errorf("%s: %w", o[0].text, errGCNUnknown)
+	return nil, fmt.Errorf("%s: %w", o[0].text, errUnknown)
 }

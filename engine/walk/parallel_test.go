@@ -13,7 +13,7 @@ import (
 )
 
 // Stacks with variables, which several processors walk at once, come in the order of the
-// threads, and no goroutine is left when nobody wants more of them.
+// threads, and no goroutine is left when no one wants more of them.
 func TestStacksWithVariablesAreWalkedAtOnce(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p, _ := crowd(t, maxBound+100, "")

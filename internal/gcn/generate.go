@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package engine
+package gcn
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// A gcnGenerator writes programs in C that are kernels on the device and the same
+// A generator writes programs in C that are kernels on the device and the same
 // functions on the host: call graphs, recursion that an argument bounds, indirect
 // calls through a table, loops and branches on what differs between lanes, early
 // returns, arrays in private memory, values that live across calls.
-type gcnGenerator struct {
+type generator struct {
 	random    *rand.Rand
 	text      strings.Builder
 	functions int
@@ -26,7 +26,7 @@ type gcnGenerator struct {
 	names     int
 }
 
-const gcnPrelude = `
+const prelude = `
 #ifdef HOST
 #define GLOBAL
 #define KERNEL
@@ -44,9 +44,9 @@ typedef unsigned int u32;
 typedef u32 (*function)(u32, u32, const GLOBAL u32 *, int);
 `
 
-// gcnHostMain runs the kernel on the host: arguments are the number of work-items,
+// hostMain runs the kernel on the host: arguments are the number of work-items,
 // n, and the words at p.
-const gcnHostMain = `
+const hostMain = `
 #ifdef HOST
 int printf(const char *, ...);
 unsigned long strtoul(const char *, char **, int);
@@ -61,11 +61,11 @@ int main(int argc, char **argv) {
 #endif
 `
 
-// generateGCN is the program of a seed. accumulators says that the processor has
+// generate is the program of a seed. accumulators says that the processor has
 // accumulation registers.
-func generateGCN(seed uint64, accumulators bool) string {
-	g := &gcnGenerator{random: rand.New(rand.NewPCG(seed, 0x6763))}
-	g.text.WriteString(gcnPrelude)
+func generate(seed uint64, accumulators bool) string {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 0x6763))}
+	g.text.WriteString(prelude)
 	g.functions = 2 + g.random.IntN(6)
 	g.many = -1
 	if g.chance(3) {
@@ -87,14 +87,14 @@ func generateGCN(seed uint64, accumulators bool) string {
 		g.function(i, linkage[i], accumulators)
 	}
 	g.kernel()
-	g.text.WriteString(gcnHostMain)
+	g.text.WriteString(hostMain)
 	return g.text.String()
 }
 
-func (g *gcnGenerator) chance(n int) bool { return g.random.IntN(n) == 0 }
+func (g *generator) chance(n int) bool { return g.random.IntN(n) == 0 }
 
 // plain is a function with the usual arguments.
-func (g *gcnGenerator) plain() int {
+func (g *generator) plain() int {
 	for {
 		if i := g.random.IntN(g.functions); i != g.many {
 			return i
@@ -102,13 +102,13 @@ func (g *gcnGenerator) plain() int {
 	}
 }
 
-const gcnManyArguments = 44
+const manyArguments = 44
 
-func (g *gcnGenerator) head(i int, linkage string) string {
+func (g *generator) head(i int, linkage string) string {
 	if i == g.many {
 		var b strings.Builder
 		fmt.Fprintf(&b, "NOINLINE %su32 f%d(u32 a, u32 b, const GLOBAL u32 *p, int d", linkage, i)
-		for k := range gcnManyArguments {
+		for k := range manyArguments {
 			fmt.Fprintf(&b, ", u32 m%d", k)
 		}
 		return b.String() + ")"
@@ -116,17 +116,17 @@ func (g *gcnGenerator) head(i int, linkage string) string {
 	return fmt.Sprintf("NOINLINE %su32 f%d(u32 a, u32 b, const GLOBAL u32 *p, int d)", linkage, i)
 }
 
-func (g *gcnGenerator) line(format string, args ...any) {
+func (g *generator) line(format string, args ...any) {
 	g.text.WriteString(strings.Repeat("  ", g.depth+1))
 	fmt.Fprintf(&g.text, format+"\n", args...)
 }
 
-func (g *gcnGenerator) function(i int, linkage string, accumulators bool) {
+func (g *generator) function(i int, linkage string, accumulators bool) {
 	g.self, g.depth, g.loops, g.calls = i, 0, 0, 1+g.random.IntN(3)
 	g.locals, g.arrays = []string{"a", "b", "(u32)d"}, nil
 	fmt.Fprintf(&g.text, "%s {\n", g.head(i, linkage))
 	if i == g.many {
-		for k := 0; k < gcnManyArguments; k += 1 + g.random.IntN(4) {
+		for k := 0; k < manyArguments; k += 1 + g.random.IntN(4) {
 			g.locals = append(g.locals, fmt.Sprintf("m%d", k))
 		}
 	}
@@ -167,17 +167,17 @@ func (g *gcnGenerator) function(i int, linkage string, accumulators bool) {
 	g.text.WriteString("}\n")
 }
 
-func (g *gcnGenerator) local() {
+func (g *generator) local() {
 	g.names++
 	name := fmt.Sprintf("x%d", g.names)
 	g.line("u32 %s = %s;", name, g.expression(2))
 	g.locals = append(g.locals, name)
 }
 
-func (g *gcnGenerator) any() string { return g.locals[g.random.IntN(len(g.locals))] }
+func (g *generator) any() string { return g.locals[g.random.IntN(len(g.locals))] }
 
 // variable is a local that can be written.
-func (g *gcnGenerator) variable() string {
+func (g *generator) variable() string {
 	for range 20 {
 		if v := g.any(); v != "(u32)d" {
 			return v
@@ -186,7 +186,7 @@ func (g *gcnGenerator) variable() string {
 	return "a"
 }
 
-func (g *gcnGenerator) expression(depth int) string {
+func (g *generator) expression(depth int) string {
 	if depth == 0 {
 		switch g.random.IntN(5) {
 		case 0:
@@ -222,8 +222,8 @@ func (g *gcnGenerator) expression(depth int) string {
 	return fmt.Sprintf("(u32)((unsigned long long)%s * %s >> %d)", x, y, 5+g.random.IntN(40))
 }
 
-// condition is one that lanes may differ in, or all agree on.
-func (g *gcnGenerator) condition() string {
+// condition returns a condition in which lanes may differ, or all agree.
+func (g *generator) condition() string {
 	switch g.random.IntN(4) {
 	case 0:
 		return fmt.Sprintf("d > %d", g.random.IntN(3))
@@ -235,7 +235,7 @@ func (g *gcnGenerator) condition() string {
 	return fmt.Sprintf("%s < %s", g.expression(1), g.expression(1))
 }
 
-func (g *gcnGenerator) block(n int) {
+func (g *generator) block(n int) {
 	locals := len(g.locals)
 	g.depth++
 	for range 1 + g.random.IntN(n) {
@@ -245,7 +245,7 @@ func (g *gcnGenerator) block(n int) {
 	g.locals = g.locals[:locals]
 }
 
-func (g *gcnGenerator) statement() {
+func (g *generator) statement() {
 	kind := g.random.IntN(12)
 	if g.depth > 3 {
 		kind = 8 + g.random.IntN(4)
@@ -290,7 +290,7 @@ func (g *gcnGenerator) statement() {
 }
 
 // call calls a function where the depth allows it: directly, or through the table.
-func (g *gcnGenerator) call() {
+func (g *generator) call() {
 	if g.calls <= 0 {
 		g.local()
 		return
@@ -302,26 +302,26 @@ func (g *gcnGenerator) call() {
 	case g.chance(4):
 		callee = fmt.Sprintf("table[%s & 3]", g.any())
 	case callee == fmt.Sprintf("f%d", g.many):
-		for k := range gcnManyArguments {
+		for k := range manyArguments {
 			more += ", " + g.locals[k%len(g.locals)]
 		}
 	}
-	before := 0
+	earlier := 0
 	if g.chance(3) { // values that live across the call
-		before = 2 + g.random.IntN(24)
-		for k := range before {
+		earlier = 2 + g.random.IntN(24)
+		for k := range earlier {
 			g.line("u32 k%d_%d = p[(%s + %d) & 63];", g.names, k, g.any(), k)
 		}
 	}
 	name := g.names
 	g.names++
 	g.line("if (d > 0) %s += %s(%s, %s, p, d - 1%s);", g.variable(), callee, g.expression(1), g.expression(1), more)
-	for k := range before {
+	for k := range earlier {
 		g.line("%s ^= k%d_%d * %d;", g.variable(), name, k, 2*k+3)
 	}
 }
 
-func (g *gcnGenerator) kernel() {
+func (g *generator) kernel() {
 	g.depth, g.locals, g.arrays = 0, []string{"x", "y"}, nil
 	g.text.WriteString("KERNEL void kern(GLOBAL u32 *out, const GLOBAL u32 *p, int n) {\n")
 	g.line("u32 x = p[ID & 63], y = ID;")
@@ -335,6 +335,6 @@ func (g *gcnGenerator) kernel() {
 	g.text.WriteString("}\n")
 }
 
-func (g *gcnGenerator) conditionOf(x, y string) string {
+func (g *generator) conditionOf(x, y string) string {
 	return [...]string{x + " & 1", y + " < 20", x + " > 50", "n > 1"}[g.random.IntN(4)]
 }

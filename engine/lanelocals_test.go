@@ -20,8 +20,11 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin"
 	"github.com/unwindd/unwindd/engine/value"
 	"github.com/unwindd/unwindd/engine/walk"
+	"github.com/unwindd/unwindd/internal/dw"
+	"github.com/unwindd/unwindd/internal/gcn"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/internal/proof"
+	"github.com/unwindd/unwindd/internal/wavecheck"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -59,7 +62,7 @@ func (c *probeCounts) count(of string) *probeCount {
 }
 
 func (c *probeCount) cause(n int, format string, args ...any) {
-	c.causes[gcnNumbers.ReplaceAllString(fmt.Sprintf(format, args...), "N")] += n
+	c.causes[wavecheck.Numbers.ReplaceAllString(fmt.Sprintf(format, args...), "N")] += n
 }
 
 func (c *probeCounts) judge(t *testing.T) {
@@ -80,7 +83,7 @@ func (c *probeCounts) judge(t *testing.T) {
 
 // A prober executes a kernel, and holds variables against what probe is given.
 type prober struct {
-	*gcnJudge
+	executingWave
 	*probeCounts
 	t     *testing.T
 	entry uint64 // of probe
@@ -91,11 +94,11 @@ type prober struct {
 // to a function, whose arguments are where the calling convention says. Each lane's
 // value of the caller's variable must be that.
 func TestVariablesOfLanesAreWhatProgramsHave(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	var counts probeCounts
 	t.Cleanup(func() { counts.judge(t) })
-	for _, p := range gcnProcessors {
-		for i, level := range gcnLevels {
+	for _, p := range gcn.Processors {
+		for i, level := range gcn.Levels {
 			if proof.IsAsked() || i%2 == 0 {
 				probeGCN(t, "clang-22", p, level, &counts)
 			}
@@ -106,30 +109,30 @@ func TestVariablesOfLanesAreWhatProgramsHave(t *testing.T) {
 // TestVariablesOfLanesByAnOlderCompiler is about a compiler that numbers address spaces in
 // another way.
 func TestVariablesOfLanesByAnOlderCompiler(t *testing.T) {
-	needGCN(t)
+	gcn.Need(t)
 	oracle.Tools(t, "clang-14", "ld.lld-14")
 	var counts probeCounts
 	t.Cleanup(func() { counts.judge(t) })
 	for _, level := range []string{"-O0", "-O2"} {
 		for _, i := range []int{0, 2} {
-			probeGCN(t, "clang-14", gcnProcessors[i], level, &counts)
+			probeGCN(t, "clang-14", gcn.Processors[i], level, &counts)
 		}
 	}
 }
 
 // probeGCN compiles and executes testdata/lanes/probe.cl.
-func probeGCN(t *testing.T, clang string, p gcnProcessor, level string, counts *probeCounts) {
+func probeGCN(t *testing.T, clang string, p gcn.Processor, level string, counts *probeCounts) {
 	t.Helper()
-	t.Run(clang+" "+p.name+" "+level, func(t *testing.T) {
+	t.Run(clang+" "+p.Name+" "+level, func(t *testing.T) {
 		t.Parallel()
 		out := filepath.Join(t.TempDir(), "k.co")
-		if err := gcnCompileBy(clang, p, out, []string{"testdata/lanes/probe.cl", gcnLibraryFile(t)}, level, "-g"); err != nil {
+		if err := gcn.CompileBy(clang, p, out, []string{"testdata/lanes/probe.cl", gcn.LibraryFile(t)}, level, "-g"); err != nil {
 			t.Fatal(err)
 		}
-		o := openGCN(t, p, out)
-		pr := &prober{newGCNLocals(t, o), counts, t, codeBase + o.symbols["probe"], level}
-		for _, k := range o.kernels {
-			s, err := o.launch(k, rand.New(rand.NewPCG(1, 2)), p.lanes-7)
+		o := gcn.Open(t, p, out)
+		pr := &prober{newWave(t, o, withLocals()), counts, t, gcn.CodeBase + o.Symbols["probe"], level}
+		for _, k := range o.Kernels {
+			s, err := o.Launch(k, rand.New(rand.NewPCG(1, 2)), p.Lanes-7)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,27 +141,42 @@ func probeGCN(t *testing.T, clang string, p gcnProcessor, level string, counts *
 	})
 }
 
-// newGCNLocals makes a judge whose walks read variables.
-func newGCNLocals(t *testing.T, o *gcnObject) *gcnJudge {
-	t.Helper()
-	return newGCNJudgeWith(t, o, Options{
-		Plugins: plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}},
-		Locals:  &value.Limits{Depth: 6, Elements: 64},
-	})
+// An executingWave is a wave that executes, and the target of an engine that walks it.
+type executingWave struct {
+	*wavecheck.Judge
+	target *Target
 }
 
-func (p *prober) run(s *gcnState) {
-	p.start(s)
-	for !s.ended && s.steps < gcnSteps {
-		if n := len(p.calls); s.pc == p.entry && n > 0 {
+// newWave makes a wave that is walked with the options.
+func newWave(t testing.TB, o *gcn.Object, options Options) executingWave {
+	t.Helper()
+	options.Plugins = plugin.Options{InProcess: []sdk.Architecture{amdgpu.New()}}
+	e, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	j := wavecheck.New(t, o)
+	of := e.Attach(j)
+	j.Walker = of
+	return executingWave{j, of}
+}
+
+// withLocals are options by which walks read variables.
+func withLocals() Options { return Options{Locals: &value.Limits{Depth: 6, Elements: 64}} }
+
+func (p *prober) run(s *gcn.State) {
+	p.Launch(s)
+	for !s.Ended && s.Steps < gcn.MaxSteps {
+		if n := len(p.Calls); s.PC == p.entry && n > 0 {
 			// The call has changed the return address alone, so that what its caller had
 			// right before it is known too.
-			s.pc = p.calls[n-1].back - 4
+			s.PC = p.Calls[n-1].Back - 4
 			p.probe("top", 0)
-			s.pc = p.entry
+			s.PC = p.entry
 			p.probe("caller", 1)
 		}
-		if err := s.step(); err != nil {
+		if err := s.Step(); err != nil {
 			p.t.Error(err)
 			return
 		}
@@ -167,19 +185,19 @@ func (p *prober) run(s *gcnState) {
 
 // probe holds a variable of a frame against the arguments.
 func (p *prober) probe(which string, index int) {
-	s := p.state
+	s := p.State
 	var lanes []int
-	_ = s.active(func(lane int) error { lanes = append(lanes, lane); return nil })
+	_ = s.Active(func(lane int) error { lanes = append(lanes, lane); return nil })
 	if len(lanes) == 0 {
 		return
 	}
-	p.refresh()
+	p.Refresh()
 	ctx := context.Background()
-	if err := p.target.Refresh(ctx, p.thread); err != nil {
+	if err := p.target.Refresh(ctx, p.Thread); err != nil {
 		p.t.Error(err)
 		return
 	}
-	stack := p.target.Walk(ctx, p.thread)
+	stack := p.target.Walk(ctx, p.Thread)
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	c := p.count(which + " " + p.level)
@@ -188,14 +206,14 @@ func (p *prober) probe(which string, index int) {
 		c.cause(len(lanes), "%s", stack.Stopped.Detail)
 		return
 	}
-	tag := s.vector[lanes[0]]
+	tag := s.Vector[lanes[0]]
 	name := probed[tag]
 	if name == "" {
 		p.t.Errorf("no variable has number %d", tag)
 		return
 	}
 	for _, lane := range lanes {
-		truth := uint64(s.vector[s.lanes+lane]) | uint64(s.vector[2*s.lanes+lane])<<32
+		truth := uint64(s.Vector[s.Lanes+lane]) | uint64(s.Vector[2*s.Lanes+lane])<<32
 		v, why := laneValue(stack.Frames[index].Locals(), name, uint32(lane)) //nolint:gosec // small
 		switch {
 		case v == nil:
@@ -203,7 +221,7 @@ func (p *prober) probe(which string, index int) {
 			c.cause(1, "%s: %s", name, why)
 		case !isSame(v, truth):
 			if c.wrong++; c.wrong < 20 {
-				p.t.Errorf("%s frame of %s, lane %d: %s %s = %s, expected %#x", which, p.object.path, lane, name, v.Type, v.Text, truth)
+				p.t.Errorf("%s frame of %s, lane %d: %s %s = %s, expected %#x", which, p.Object.Path, lane, name, v.Type, v.Text, truth)
 			}
 		default:
 			c.equal++
@@ -240,7 +258,7 @@ func memberValue(v *value.Value, path []string) (*value.Value, string) {
 	return v, ""
 }
 
-// isSame says whether a value is the one that a register has.
+// isSame reports whether a value equals the content of a register.
 func isSame(v *value.Value, bits uint64) bool {
 	text, _, _ := strings.Cut(v.Text, " ")
 	switch v.Type {
@@ -269,25 +287,25 @@ func isSame(v *value.Value, bits uint64) bool {
 // ones: an address space is said by DW_OP_LLVM_form_aspace_address. The frame base of this
 // processor counts the bytes of a lane, so that the rest means the same.
 func TestVariablesOfLanesByTheExtension(t *testing.T) {
-	needGCN(t)
-	p := gcnProcessors[3]
+	gcn.Need(t)
+	p := gcn.Processors[3]
 	out := filepath.Join(t.TempDir(), "k.co")
-	gcnCompile(t, p, out, []string{"testdata/lanes/probe.cl", gcnLibraryFile(t)}, "-O0", "-g")
+	gcn.Compile(t, p, out, []string{"testdata/lanes/probe.cl", gcn.LibraryFile(t)}, "-O0", "-g")
 	b, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const lit5, swap, xderef = 0x35, 0x16, 0x18
-	n := bytes.Count(b, []byte{lit5, swap, xderef})
-	b = bytes.ReplaceAll(b, []byte{lit5, swap, xderef}, []byte{lit5, llvmUser, 2})
+	inSpace := []byte{dw.OpLit0 + 5, dw.OpSwap, dw.OpXderef}
+	n := bytes.Count(b, inSpace)
+	b = bytes.ReplaceAll(b, inSpace, []byte{dw.OpLit0 + 5, dw.OpLLVMUser, dw.UserFormAspaceAddress})
 	if err := os.WriteFile(out, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var counts probeCounts
-	o := openGCN(t, p, out)
-	pr := &prober{newGCNLocals(t, o), &counts, t, codeBase + o.symbols["probe"], "-O0"}
-	for _, k := range o.kernels {
-		s, err := o.launch(k, rand.New(rand.NewPCG(1, 2)), p.lanes-7)
+	o := gcn.Open(t, p, out)
+	pr := &prober{newWave(t, o, withLocals()), &counts, t, gcn.CodeBase + o.Symbols["probe"], "-O0"}
+	for _, k := range o.Kernels {
+		s, err := o.Launch(k, rand.New(rand.NewPCG(1, 2)), p.Lanes-7)
 		if err != nil {
 			t.Fatal(err)
 		}
