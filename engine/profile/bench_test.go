@@ -120,7 +120,7 @@ func openProgram(tb testing.TB, name string, samples int) (*perfdata.File, *reco
 	tb.Cleanup(func() { f.Close() })
 	r := newX86Maker(tb).newRecording(f)
 	tb.Cleanup(r.close)
-	r.bind(context.Background())
+	r.bind()
 	return f, r
 }
 

@@ -27,7 +27,7 @@ func (b *profileBuilder) join(ctx context.Context, parts []io.Reader) error {
 	if err := j.open(parts); err != nil {
 		return err
 	}
-	b.recording.bind(ctx)
+	b.recording.bind()
 	err := b.recording.readAll(func(r *perfdata.Reader) error { return j.read(ctx, r, b.add) })
 	if err != nil {
 		return err

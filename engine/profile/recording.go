@@ -118,8 +118,8 @@ func (nothing) ReadRegisters(context.Context, uint64, []uint32) (sdk.Registers, 
 }
 func (nothing) ReadSection(context.Context, uint64, string) ([]byte, error) { return nil, errNothing }
 
-// bind asks the plugin about the threads of the recording, which starts it.
-func (r *recording) bind(ctx context.Context) {
+// bind finds the architectures of the recording, whose plugins start with it.
+func (r *recording) bind() {
 	r.process.Bind()
 }
 

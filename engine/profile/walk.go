@@ -351,7 +351,7 @@ func (r *recording) walkBatches(ctx context.Context, reader *perfdata.Reader, jo
 	}
 	go func() {
 		defer close(w.bound)
-		r.bind(ctx)
+		r.bind()
 	}()
 	if jobs == 1 {
 		return w.walkInTurn(ctx, reader, take)
