@@ -22,8 +22,8 @@ import (
 
 // A Client is an Architecture in another process: the engine's side of the
 // connection. It is here because both sides encode alike; a plugin does not link
-// it. Every call ends with its context. What an answer says is decoded, not yet
-// judged: the Validate methods of the answers do that.
+// it. Every call ends with its context. Answers are decoded, not yet checked: their
+// Validate methods do that.
 //
 // An error is a *RemoteError where the architecture's own method failed, wraps
 // the context's error where that ended, wraps ErrMalformed where the answer
@@ -42,7 +42,7 @@ type Client struct {
 // An attachment is the plugin's connection to the engine, or an attempt to make it.
 type attachment struct {
 	settled chan struct{} // closed when the plugin is ready, or the rest is set
-	// isUnwanted says that the plugin asks nothing of the engine.
+	// isUnwanted: the plugin asks nothing of the engine.
 	isUnwanted bool
 	err        error
 }
@@ -56,7 +56,7 @@ func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.D
 	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone, ready: ready}
 }
 
-// attach waits until the plugin is ready to ask the engine, and says whether it will.
+// attach waits until the plugin is ready to ask the engine, and reports whether it will.
 // All calls share one connection, which outlives the call that began it; one that
 // failed or ended is made again.
 func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {

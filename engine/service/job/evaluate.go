@@ -147,8 +147,8 @@ func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
 	return nil
 }
 
-// Variable reads the variable. The error says that there is none; the reason why one cannot be
-// read is the error of the result.
+// Variable reads the variable. The error is that there is none; the reason why one cannot be read
+// is the error of the result.
 func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, error) {
 	path, err := value.ParsePath(e.Var)
 	if err != nil {

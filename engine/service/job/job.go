@@ -59,7 +59,7 @@ func (j *Job) CheckInput(hasInput bool) error {
 type Outcome struct {
 	Unwalked string   `json:",omitempty"` // why nothing could be walked, for lack of an architecture
 	Counts   Counts   `json:",omitzero"`
-	Problems []string `json:",omitempty"` // of a snapshot: what of the target is not in it
+	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
 	Used     Use      `json:",omitzero"`
 }

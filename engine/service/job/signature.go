@@ -39,7 +39,7 @@ func (s *Stack) checkSignature(isSet func(flag string) bool) error {
 }
 
 // signs reports whether the stacks come with signatures: these are requested, and no option cuts
-// what they are made of.
+// the stacks.
 func (s *Stack) signs() bool {
 	return s.Signature || s.Format == "json" && !s.NoInlines && s.MaxFrames >= engine.DefaultMaxFrames
 }
