@@ -105,21 +105,21 @@ func (r *codeReader) rules(ctx context.Context, req codeRequest) (*sdk.FrameRule
 	if rules := r.known(bounds, req.lookup); rules != nil {
 		return rules, nil
 	}
-	asked, err := o.codeRange(bounds, req.lookup, req.isExact)
+	query, err := o.codeRange(bounds, req.lookup, req.isExact)
 	switch {
-	case len(asked.Code) == 0 && o.File == nil && o.memory.jit == nil && errors.Is(err, target.ErrNoMemory):
+	case len(query.Code) == 0 && o.File == nil && o.memory.jit == nil && errors.Is(err, target.ErrNoMemory):
 		return &sdk.FrameRules{Reason: "it is neither in a file that is here nor in the target"}, nil
-	case len(asked.Code) == 0:
+	case len(query.Code) == 0:
 		return &sdk.FrameRules{Reason: err.Error()}, nil
 	}
-	rules, err := o.askRules(ctx, asked)
+	rules, err := o.askRules(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	moveRules(rules, o.base(bounds.Start))
 	switch {
 	case !rules.Complete || rules.Trampoline:
-	case asked.Bounded:
+	case query.Bounded:
 		r.keep(&r.functions, readFunction{bounds.Start, bounds.End, rules})
 	default:
 		r.keepCovered(rules)

@@ -49,13 +49,13 @@ func (o *Object) askExits(ctx context.Context, address uint64) (*Exits, error) {
 	if !bounds.isReadable() {
 		return nil, nil
 	}
-	asked, _ := o.codeRange(bounds, address, true) // as much as is there
-	n := uint64(len(asked.Code))
+	query, _ := o.codeRange(bounds, address, true) // as much as is there
+	n := uint64(len(query.Code))
 	if address-bounds.Start >= n {
 		return nil, nil
 	}
-	asked.Exits = true
-	rules, err := o.askRules(ctx, asked)
+	query.Exits = true
+	rules, err := o.askRules(ctx, query)
 	if err != nil || rules.Exits == nil {
 		return nil, err
 	}

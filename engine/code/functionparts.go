@@ -31,21 +31,21 @@ func (r *codeReader) partRules(ctx context.Context, req codeRequest) (*sdk.Frame
 		return nil, nil //nolint:nilnil // it is no part
 	}
 	functions, parts := o.functionsAndParts(name, part)
-	asked := sdk.CodeRange{Bounded: true, Name: name, Exact: req.isExact}
+	query := sdk.CodeRange{Bounded: true, Name: name, Exact: req.isExact}
 	size := 0
 	for _, p := range parts {
 		if code := o.wholeCode(p.Start, p.End); code != nil && size+len(code) <= maxFunctionCode {
 			size += len(code)
-			asked.Parts = append(asked.Parts, sdk.CodePart{Start: p.Start - o.base(p.Start), Code: code})
+			query.Parts = append(query.Parts, sdk.CodePart{Start: p.Start - o.base(p.Start), Code: code})
 		}
 	}
 	for _, f := range functions {
-		if asked.Code = o.wholeCode(f.Start, f.End); asked.Code == nil {
+		if query.Code = o.wholeCode(f.Start, f.End); query.Code == nil {
 			continue
 		}
 		base := o.base(part.Start)
-		asked.PC, asked.Start = req.lookup-base, f.Start-o.base(f.Start)
-		rules, err := o.askRules(ctx, asked)
+		query.PC, query.Start = req.lookup-base, f.Start-o.base(f.Start)
+		rules, err := o.askRules(ctx, query)
 		if err != nil {
 			return nil, err
 		}
@@ -93,15 +93,15 @@ func (o *Object) RowFrom(ctx context.Context, start, lookup uint64, isExact bool
 	if ok {
 		return row, nil
 	}
-	for _, asked := range o.rangesFrom(ctx, start, lookup) {
-		asked.Bounded, asked.Exact = true, isExact
+	for _, query := range o.rangesFrom(ctx, start, lookup) {
+		query.Bounded, query.Exact = true, isExact
 		o.mu.Lock()
-		rules, err := o.askRules(ctx, asked)
+		rules, err := o.askRules(ctx, query)
 		o.mu.Unlock()
 		if err != nil {
 			return nil, err
 		}
-		if row = rowIn(rules.Rows, asked.PC); row != nil {
+		if row = rowIn(rules.Rows, query.PC); row != nil {
 			break
 		}
 	}

@@ -78,7 +78,7 @@ func (o *Object) openRequest() *sdk.OpenObjectRequest {
 	for i, c := range *o.beside.list.Load() {
 		req.Companions = append(req.Companions, sdk.Companion{Suffix: c.suffix, Object: o.companionHandle(i)})
 	}
-	for _, s := range f.StandIns() {
+	for _, s := range f.SyntheticSections() {
 		req.Sections = append(req.Sections, sdk.SectionInfo{
 			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size,
 		})

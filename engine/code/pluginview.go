@@ -76,7 +76,7 @@ func readSection(o *object.Object, name string) (data []byte, err error) {
 			if data = o.Data(); len(data) > sdk.MaxFile {
 				data, err = nil, fmt.Errorf("%s: %w", o.Name(), tooLarge(data))
 			}
-		} else if s := o.StandIn(name); s != nil {
+		} else if s := o.SyntheticSection(name); s != nil {
 			data, err = s.Data()
 		} else {
 			err = fmt.Errorf("%s: no section %s", o.Name(), name)

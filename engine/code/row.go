@@ -71,7 +71,7 @@ func (r *Row) Compile(m *Machine) {
 		return
 	}
 	if _, ok := r.Rules.Rule(uint64(m.Description.SignState)); ok && m.Description.SignState != 0 {
-		return // the compiled form does not have the pseudo-register
+		return // compiled rows do not have the pseudo-register
 	}
 	fast, err := m.Compiler.Compile(r.Rules, r.Defaults.Column)
 	r.Fast, r.IsCompiled = fast, err == nil

@@ -9,28 +9,27 @@ import (
 	"strconv"
 )
 
-// StandIns are the sections of a file for whoever needs sections: its own, or, of a file
-// without section headers, such as one that was read from the memory it was loaded
-// to, what its program headers lead to under the usual names: the null section,
-// .note, .dynsym, .dynstr, .dynamic, and of each PT_LOAD what lies behind those as
-// .text, .data or .rodata. Of several with one name the others have a number
+// SyntheticSections returns the sections of a file; where it has no section headers, such as a file
+// that was read from the memory it was loaded to, they are made of the program headers, with the
+// usual names: the null section, .note, .dynsym, .dynstr, .dynamic, and the rest of each PT_LOAD
+// behind those as .text, .data or .rodata. Of several with one name the others have a number
 // behind it.
-func (o *Object) StandIns() []*Section {
-	o.standInsOnce.Do(func() {
-		if o.standIns = o.sections; len(o.sections) == 0 && !o.foreign {
-			// What is in a file that is cut is left out.
-			_ = Guard(func() error { o.standIns = o.makeStandIns(); return nil })
+func (o *Object) SyntheticSections() []*Section {
+	o.syntheticOnce.Do(func() {
+		if o.synthetic = o.sections; len(o.sections) == 0 && !o.foreign {
+			// Parts of a file that is cut are left out.
+			_ = Guard(func() error { o.synthetic = o.makeSynthetic(); return nil })
 		}
 	})
-	return o.standIns
+	return o.synthetic
 }
 
-// StandIn is Section among StandIns.
-func (o *Object) StandIn(name string) *Section {
+// SyntheticSection is Section among SyntheticSections.
+func (o *Object) SyntheticSection(name string) *Section {
 	if len(o.sections) > 0 {
 		return o.Section(name)
 	}
-	for _, s := range o.StandIns() {
+	for _, s := range o.SyntheticSections() {
 		if s.Name == name && s.Type != elf.SHT_NULL {
 			return s
 		}
@@ -38,14 +37,14 @@ func (o *Object) StandIn(name string) *Section {
 	return nil
 }
 
-func (o *Object) makeStandIns() []*Section {
-	list := o.tableStandIns()
+func (o *Object) makeSynthetic() []*Section {
+	list := o.syntheticTables()
 	slices.SortStableFunc(list, func(a, b *Section) int { return cmp.Compare(a.Address, b.Address) })
 	for _, s := range o.byStart {
-		from := s.Address
+		start := s.Address
 		for _, t := range list {
 			if t.Address-s.Address < s.MemSize {
-				from = max(from, min(t.Address+t.Size, s.Address+s.FileSize))
+				start = max(start, min(t.Address+t.Size, s.Address+s.FileSize))
 			}
 		}
 		name, flags := ".rodata", elf.SHF_ALLOC
@@ -55,12 +54,12 @@ func (o *Object) makeStandIns() []*Section {
 		case s.Flags&elf.PF_W != 0:
 			name, flags = ".data", flags|elf.SHF_WRITE
 		}
-		if from >= s.Address+s.FileSize {
+		if start >= s.Address+s.FileSize {
 			continue
 		}
 		// A segment may have more bytes in the file than in memory, and another one may lie over it.
-		if of := o.standIn(name, elf.SHT_PROGBITS, flags, from, s.Address+s.FileSize-from); of != nil {
-			list = append(list, of)
+		if section := o.newSynthetic(name, elf.SHT_PROGBITS, flags, start, s.Address+s.FileSize-start); section != nil {
+			list = append(list, section)
 		}
 	}
 	all := []*Section{{object: o}}
@@ -75,10 +74,10 @@ func (o *Object) makeStandIns() []*Section {
 	return all
 }
 
-// tableStandIns are those of notes and of dynamic linking.
-func (o *Object) tableStandIns() (list []*Section) {
+// syntheticTables returns the sections of notes and of dynamic linking.
+func (o *Object) syntheticTables() (list []*Section) {
 	add := func(name string, typ elf.SectionType, address, size uint64) {
-		if s := o.standIn(name, typ, elf.SHF_ALLOC, address, size); s != nil {
+		if s := o.newSynthetic(name, typ, elf.SHF_ALLOC, address, size); s != nil {
 			list = append(list, s)
 		}
 	}
@@ -101,12 +100,12 @@ func (o *Object) tableStandIns() (list []*Section) {
 	return list
 }
 
-// standIn is a section of bytes that the file has at a virtual address; nil where it
-// does not have them.
-func (o *Object) standIn(name string, typ elf.SectionType, flags elf.SectionFlag, address, size uint64) *Section {
-	in := o.segmentAt(address)
-	if in == nil || size == 0 || address-in.Address >= in.FileSize || size > in.FileSize-(address-in.Address) {
+// newSynthetic returns a section of the bytes of the file at a virtual address; nil where it does not
+// have them.
+func (o *Object) newSynthetic(name string, typ elf.SectionType, flags elf.SectionFlag, address, size uint64) *Section {
+	segment := o.segmentAt(address)
+	if segment == nil || size == 0 || address-segment.Address >= segment.FileSize || size > segment.FileSize-(address-segment.Address) {
 		return nil
 	}
-	return &Section{Name: name, Type: typ, Flags: flags, Address: address, Offset: in.Offset + (address - in.Address), Size: size, object: o}
+	return &Section{Name: name, Type: typ, Flags: flags, Address: address, Offset: segment.Offset + (address - segment.Address), Size: size, object: o}
 }
