@@ -18,12 +18,13 @@ import (
 
 	"github.com/unwindd/unwindd/engine/code"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // bundledAMDGPU is AMDGPU as a process of its own, which is this test's executable.
-var bundledAMDGPU = []plugin.Bundled{{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description}}
+var bundledAMDGPU = []confine.Bundled{{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description}}
 
 // gappedFunctions are functions, by name, with code that no row covers: some of it,
 // all of it, or none.

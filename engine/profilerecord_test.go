@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/internal/recorded"
 )
 
@@ -19,9 +19,9 @@ func TestMain(m *testing.M) {
 		err := fmt.Errorf("no such command: %q", os.Args[2])
 		switch os.Args[2] {
 		case "exec":
-			err = plugin.ExecMain(os.Args[3:])
+			err = confine.ExecMain(os.Args[3:])
 		case "serve":
-			err = plugin.ServeMain(os.Args[3:], bundledAMDGPU)
+			err = confine.ServeMain(os.Args[3:], bundledAMDGPU)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

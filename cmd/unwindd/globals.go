@@ -19,21 +19,9 @@ import (
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/plugin"
-	"github.com/unwindd/unwindd/plugins/aarch64"
-	"github.com/unwindd/unwindd/plugins/amdgpu"
-	"github.com/unwindd/unwindd/plugins/visa"
-	"github.com/unwindd/unwindd/plugins/x86_64"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
 )
-
-// bundled are the architectures that are in this executable. It starts itself
-// as their plugin, so that one file is a whole installation.
-var bundled = []plugin.Bundled{
-	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
-	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
-	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
-	{Name: "visa", New: visa.New, Description: visa.Description},
-}
 
 // globals are the flags that every command has.
 type globals struct {
@@ -171,14 +159,14 @@ func (g *globals) ownPlugins() (plugin.Options, error) {
 	if env := os.Getenv("UNWINDD_PLUGIN_DIR"); env != "" {
 		o.Dirs = append(o.Dirs, filepath.SplitList(env)...)
 	}
-	if o.Self, err = os.Executable(); err != nil {
+	if o.Self, o.Build, err = pluginStarter(); err != nil {
 		return plugin.Options{}, fmt.Errorf("finding this executable, to start plugins with: %w", err)
 	}
 	if !g.inProcess {
-		o.Bundled = bundled
+		o.Bundled = bundled.Architectures
 		return o, nil
 	}
-	for _, b := range bundled {
+	for _, b := range bundled.Architectures {
 		o.InProcess = append(o.InProcess, b.New())
 	}
 	return o, nil

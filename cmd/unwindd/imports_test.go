@@ -18,6 +18,7 @@ const module = "github.com/unwindd/unwindd/"
 // packages of lower floors, and, of its own floor, only the folder above it.
 var floors = []string{
 	"cmd",
+	"internal/bundled", // the architectures that executables have compiled in
 	"engine/service",
 	"engine/service/page",      // what people see of it
 	"engine/service/reports",   // what is kept for them
@@ -47,6 +48,7 @@ var floors = []string{
 	"engine/value",
 	"engine/disassembler",
 	"engine/plugin",
+	"engine/plugin/confine", // what a plugin's process gives up, before it serves
 	"plugins",
 	"plugins/visa/stream",   // what compilers write, for the plugin and for dump
 	"plugins/amdgpu/isa",    // what code does, for the plugin
@@ -90,30 +92,31 @@ var floors = []string{
 
 // only lists rooms that may import nothing of the project but these.
 var only = map[string][]string{
-	"sdk":                 {"cfi", "locexpr", "internal/panics", "sdk"},
-	"sdk/reloc":           {},
-	"engine/value":        {"engine/symbol/dwarf", "locexpr"},
-	"plugins":             {"sdk", "cfi", "locexpr", "plugins"},
-	"engine/otlpexport":   {"internal/escape"},
-	"plugins/visa/stream": {},
-	"plugins/amdgpu/isa":  {},
-	"plugins/amdgpu/rocm": {"sdk", "locexpr"},
-	"internal/escape":     {},
-	"internal/oracle":     {},
-	"internal/recorded":   {"internal/oracle", "internal/proof"},
-	"internal/proof":      {},
-	"internal/valuecheck": {},
-	"internal/otlpcheck":  {},
-	"internal/damage":     {},
-	"internal/ehpe":       {},
-	"internal/inflate":    {},
-	"internal/leb128":     {},
-	"internal/problems":   {},
-	"internal/panics":     {},
-	"internal/trie":       {},
-	"internal/manual":     {},
-	"internal/version":    {},
-	"internal/dist":       {},
+	"sdk":                   {"cfi", "locexpr", "internal/panics", "sdk"},
+	"sdk/reloc":             {},
+	"engine/value":          {"engine/symbol/dwarf", "locexpr"},
+	"plugins":               {"sdk", "cfi", "locexpr", "plugins"},
+	"engine/otlpexport":     {"internal/escape"},
+	"engine/plugin/confine": {"sdk", "internal/version"},
+	"plugins/visa/stream":   {},
+	"plugins/amdgpu/isa":    {},
+	"plugins/amdgpu/rocm":   {"sdk", "locexpr"},
+	"internal/escape":       {},
+	"internal/oracle":       {},
+	"internal/recorded":     {"internal/oracle", "internal/proof"},
+	"internal/proof":        {},
+	"internal/valuecheck":   {},
+	"internal/otlpcheck":    {},
+	"internal/damage":       {},
+	"internal/ehpe":         {},
+	"internal/inflate":      {},
+	"internal/leb128":       {},
+	"internal/problems":     {},
+	"internal/panics":       {},
+	"internal/trie":         {},
+	"internal/manual":       {},
+	"internal/version":      {},
+	"internal/dist":         {},
 }
 
 // floor is the index of the room that a package is in: the longest that fits.

@@ -14,7 +14,9 @@ import (
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/report"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -68,13 +70,13 @@ func newPlugin(g *globals) *cobra.Command {
 	return cmd
 }
 
-func servePlugin(args []string) error { return asUsage(plugin.ServeMain(args, bundled)) }
+func servePlugin(args []string) error { return asUsage(confine.ServeMain(args, bundled.Architectures)) }
 
-func execPlugin(args []string) error { return asUsage(plugin.ExecMain(args)) }
+func execPlugin(args []string) error { return asUsage(confine.ExecMain(args)) }
 
 // asUsage makes a usageError of an error that is one.
 func asUsage(err error) error {
-	if errors.Is(err, plugin.ErrUsage) {
+	if errors.Is(err, confine.ErrUsage) {
 		return usageError{err}
 	}
 	return err

@@ -176,7 +176,7 @@ func (f *pluginCallFlags) probe(ctx context.Context, args []string) (*plugin.Pro
 		name = plugin.NameOf(name)
 	}
 	if _, isAttached := o.Attached[name]; !isAttached && name != f.arch {
-		return plugin.StartProbe(ctx, plugin.ProbeOptions{Self: o.Self, Path: f.arch, Logger: o.Logger})
+		return plugin.StartProbe(ctx, plugin.ProbeOptions{Self: o.Self, Build: o.Build, Path: f.arch, Logger: o.Logger})
 	}
 	m, err := plugin.NewManager(o)
 	if err != nil {

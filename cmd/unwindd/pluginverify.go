@@ -12,6 +12,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/verify"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
@@ -70,7 +71,7 @@ func (f *pluginVerifyFlags) run(cmd *cobra.Command, path string) error {
 		messages.Printf("unwindd: %s is not used: 'plugin verify' starts the executable itself\n", sdk.Reattach)
 	}
 	r, err := verify.Plugin(cmd.Context(), verify.Options{
-		Path: path, Self: o.Self, Bundled: bundled, Logger: o.Logger, Objects: f.objects, States: f.states,
+		Path: path, Self: o.Self, Build: o.Build, Bundled: bundled.Architectures, Logger: o.Logger, Objects: f.objects, States: f.states,
 	})
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/symbolize"
+	"github.com/unwindd/unwindd/internal/bundled"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -196,7 +197,7 @@ func newSymbolSession(options symbolize.Options) *symbolize.Session {
 // relocations are the relocation types of a relocatable object's machine, by
 // the descriptions that are built in.
 func relocations(o *object.Object) []sdk.Relocation {
-	for _, b := range bundled {
+	for _, b := range bundled.Architectures {
 		d := b.Description()
 		for _, r := range d.Recognises {
 			if r.ELFMachine != 0 && r.ELFMachine == o.Machine() {

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/internal/oracle"
 	"github.com/unwindd/unwindd/sdk"
 )
@@ -21,7 +23,7 @@ import (
 // TestMain lets the test binary be what confines tools.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "plugin" && os.Args[2] == "exec" {
-		fmt.Fprintln(os.Stderr, plugin.ExecMain(os.Args[3:]))
+		fmt.Fprintln(os.Stderr, confine.ExecMain(os.Args[3:]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

@@ -19,15 +19,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin/runner"
+
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
 // memoryInterval is how often the memory of a process is looked at.
 const memoryInterval = 250 * time.Millisecond
 
-// unlimited is the value of a limit that allows everything.
-const unlimited = ^uint64(0)
-
-// maxReport bounds what is read of an execReport.
+// maxReport bounds what is read of an confine.Report.
 const maxReport = 64 << 10
 
 // A child is the process of a plugin. It implements runner.Runner, through
@@ -39,7 +38,6 @@ type child struct {
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
-	lastOpen  int    // of the descriptors of the thread that starts it
 	hasInput  bool   // it reads stdin; else there is nothing to read
 	stdin     *os.File
 	stdout    *os.File
@@ -56,7 +54,7 @@ type child struct {
 	excess   string              // why watchMemory killed it; "": it did not
 	state    *syscall.WaitStatus // how it ended
 	open     []string            // what of the sandbox this side could not close
-	said     execReport
+	said     confine.Report
 	read     chan struct{} // closed when said is complete
 }
 
@@ -66,23 +64,23 @@ func newChild(memory uint64) *child {
 	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
-// reportFD is the descriptor that a child reports to.
-const reportFD = 3
-
 // prepare says what is executed: a vendor's command as `self plugin exec ... --
 // command...`, a bundled one as it is. Its environment is env and nothing of this
 // process's: what a plugin needs to know is in its requests.
 func (c *child) prepare(l *launch, socketDir string, env []string) {
-	report := []string{"--report-fd", strconv.Itoa(reportFD)}
+	flags := []string{"--report-fd", strconv.Itoa(confine.ReportFD)}
+	if l.build != "" {
+		flags = append(flags, "--build", l.build)
+	}
 	c.env, c.socketDir, c.isBundled = env, socketDir, l.isBundled
 	if c.path = l.self; l.isThis {
 		c.path = thisExecutable
 	}
 	if l.isBundled {
-		c.command = slices.Concat([]string{l.self}, l.command, report)
+		c.command = slices.Concat([]string{l.self}, l.command, flags)
 		return
 	}
-	args := slices.Concat([]string{l.self, "plugin", "exec"}, report, []string{"--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir})
+	args := slices.Concat([]string{l.self, "plugin", "exec"}, flags, []string{"--parent", strconv.Itoa(os.Getpid()), "--socket-dir", socketDir})
 	if l.sha256 != "" {
 		args = append(args, "--sha256", l.sha256)
 	}
@@ -128,7 +126,7 @@ func (c *child) Start(context.Context) error {
 		f.Close()
 	}
 	go c.readReport()
-	if c.memory < unlimited {
+	if c.memory < confine.Unlimited {
 		go c.watchMemory()
 	}
 	return nil
@@ -202,9 +200,9 @@ func (c *child) readReport() {
 	defer close(c.read)
 	defer c.report.Close()
 	b, _ := io.ReadAll(io.LimitReader(c.report, maxReport))
-	var said execReport
+	var said confine.Report
 	for line := range bytes.Lines(b) {
-		var r execReport
+		var r confine.Report
 		if json.Unmarshal(line, &r) == nil {
 			said.Missing = append(said.Missing, r.Missing...)
 			said.Error += r.Error
@@ -217,7 +215,7 @@ func (c *child) readReport() {
 }
 
 // sandbox is what was reported, waited for until the process is confined.
-func (c *child) sandbox() execReport {
+func (c *child) sandbox() confine.Report {
 	<-c.read
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -181,7 +181,7 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 	}),
 	"ioprio": tried(func(pid string) error {
 		return toProcess(pid, func(p int) error {
-			_, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioProcess, uintptr(p), 3<<13) // the idle class
+			_, _, e := unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(p), 3<<13) // the idle class
 			return errorOf(e)
 		})
 	}),
@@ -212,7 +212,7 @@ var commands = map[string]func(argument string, req *sdk.DisassembleRequest) (*s
 		_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
 		return err
 	}),
-	"future": tried(func(string) error { _, _, e := unix.Syscall(newestSyscall+1, 0, 0, 0); return e }),
+	"future": tried(func(string) error { _, _, e := unix.Syscall(unix.SYS_RSEQ_SLICE_YIELD+1, 0, 0, 0); return e }),
 	"raise": tried(func(string) error {
 		l := syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20}
 		return syscall.Setrlimit(unix.RLIMIT_NOFILE, &l)
@@ -343,7 +343,13 @@ func ownByFcntl(fd, pid int) error {
 	return err
 }
 
-func ownByIoctl(fd, pid int) error { return unix.IoctlSetPointerInt(fd, setOwner, pid) }
+// Numbers of the kernel that package unix does not have.
+const (
+	ioprioWhoProcess = 1
+	fiosetown        = 0x8901
+)
+
+func ownByIoctl(fd, pid int) error { return unix.IoctlSetPointerInt(fd, fiosetown, pid) }
 
 // mapMemory maps, and unmaps, a mebibyte that no file has.
 func mapMemory(flags int) error {

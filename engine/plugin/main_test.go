@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -20,6 +22,7 @@ import (
 // Options.Self, and as a vendor's executable where it is copied to
 // unwindd-arch-NAME.
 func TestMain(m *testing.M) {
+	confinetest.Main()
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), vendorPrefix); ok {
 		sdk.Serve(newTestArch(vendorMode(name)))
 		return
@@ -28,9 +31,9 @@ func TestMain(m *testing.M) {
 		err := fmt.Errorf("no such command: %q", os.Args[2])
 		switch os.Args[2] {
 		case "exec":
-			err = ExecMain(os.Args[3:])
+			err = confine.ExecMain(os.Args[3:])
 		case "serve":
-			err = ServeMain(os.Args[3:], testBundled())
+			err = confine.ServeMain(os.Args[3:], testBundled())
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -43,8 +46,6 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "parent":
 			parentMain(os.Args[2])
-		case "without":
-			withoutMain(os.Args[2], os.Args[3:])
 		case "try":
 			tryMain(os.Args[2])
 			return
@@ -93,18 +94,18 @@ const (
 var allModes = []mode{good, other, exits, hangs, garbage, silent, shakesAndHangs, wrongSocket, wrongNetwork, olderVersion, newerVersion,
 	wrongSelf, badSelf, hangsDescribing, diesDescribing, noisy, byGoPlugin, alone}
 
-func testBundled() []Bundled {
-	var b []Bundled
+func testBundled() []confine.Bundled {
+	var b []confine.Bundled
 	for _, m := range allModes {
-		b = append(b, Bundled{Name: string(m), New: func() sdk.Architecture { return newTestArch(m) }, Description: func() *sdk.Description { return testDescription(m) }})
+		b = append(b, confine.Bundled{Name: string(m), New: func() sdk.Architecture { return newTestArch(m) }, Description: func() *sdk.Description { return testDescription(m) }})
 	}
 	return b
 }
 
-func bundledTest(m mode) []Bundled {
+func bundledTest(m mode) []confine.Bundled {
 	for _, b := range testBundled() {
 		if b.Name == string(m) {
-			return []Bundled{b}
+			return []confine.Bundled{b}
 		}
 	}
 	panic(m)

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/unwindd/unwindd/engine/object"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// `Self plugin serve NAME`, and vendors' through `Self plugin exec`.
 	// Without it there are architectures of this process only.
 	Self string
+	// Build is the build that Self must be of, as confine.Build names this process's; "": any.
+	Build string
 	// Dirs are the only places that are searched for vendors' executables,
 	// unwindd-arch-NAME.
 	Dirs []string
@@ -40,7 +43,7 @@ type Options struct {
 	// InProcess are architectures that run in this process.
 	InProcess []sdk.Architecture
 	// Bundled are the architectures in Self.
-	Bundled []Bundled
+	Bundled []confine.Bundled
 	// Attached are processes, by the names of their plugins, that are used in place of
 	// whatever else has that name, and are neither confined nor ended: see
 	// sdk.Reattach and ParseReattach.
@@ -55,23 +58,13 @@ type Options struct {
 	StartDeadline, CallDeadline time.Duration
 }
 
-// Bundled is an architecture that is compiled into Self.
-type Bundled struct {
-	Name string
-	New  func() sdk.Architecture
-	// Description is the same as New().Describe answers. It is compiled in, so
-	// that a process is started only when a call needs it. What the process then
-	// answers must be equal: it is asked where Self is another executable than
-	// this process's.
-	Description func() *sdk.Description
-}
-
 // A Manager has all architectures. It may be used concurrently.
 type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
 	cache   func() descriptionCache
 	self    string // Options.Self
+	build   string // Options.Build
 	logger  hclog.Logger
 
 	close sync.Once
@@ -116,7 +109,7 @@ func NewManager(o Options) (*Manager, error) {
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, logger: o.Logger}
+	m := &Manager{pinned: map[string]string{}, cache: sync.OnceValue(openCache), self: o.Self, build: o.Build, logger: o.Logger}
 	for name, pin := range o.Pins {
 		pin = strings.ToLower(pin)
 		if len(pin) != 64 || strings.Trim(pin, "0123456789abcdef") != "" {
@@ -186,16 +179,16 @@ func inProcessPlug(arch sdk.Architecture) *plug {
 	return p
 }
 
-func bundledPlug(o *Options, b Bundled) *plug {
+func bundledPlug(o *Options, b confine.Bundled) *plug {
 	p := &plug{name: b.Name, origin: originBundled}
 	description := sync.OnceValue(b.Description)
 	l := launch{
-		name: b.Name, self: o.Self, command: []string{"plugin", "serve", b.Name}, isBundled: true,
-		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
+		name: b.Name, self: o.Self, build: o.Build, command: []string{"plugin", "serve", b.Name}, isBundled: true,
+		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(b.Name),
 	}
 	l.isThis = isThisExecutable(o.Self)
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
-		if l.isThis {
+		if l.isThis || l.build != "" {
 			return nil // the same code describes it
 		}
 		return describesItselfAs(ctx, arch, description(), "the one compiled in")
@@ -253,13 +246,13 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 		p.find = func() (*Arch, error) { return nil, fmt.Errorf("plugin %s: %s: %s", c.name, c.path, c.problem) }
 		return p
 	}
-	p.sha256 = sync.OnceValues(func() (string, error) { return hashFile(c.path) })
+	p.sha256 = sync.OnceValues(func() (string, error) { return confine.HashFile(c.path) })
 	// What the process must describe itself as, once that is known.
 	var known *sdk.Description
 	var asked *sdk.Description
 	l := launch{
-		name: c.name, self: o.Self, command: []string{c.path},
-		memory: dataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
+		name: c.name, self: o.Self, build: o.Build, command: []string{c.path},
+		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
 	}
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) (err error) {
 		if known != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -54,7 +55,7 @@ func TestVendorIsDescribedOnceAndCached(t *testing.T) {
 	cache := ownCache(t)
 	dir := t.TempDir()
 	path := vendor(t, dir, "good", "")
-	sum, err := hashFile(path)
+	sum, err := confine.HashFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestCacheOfOthersIsNotUsed(t *testing.T) {
 func TestPins(t *testing.T) {
 	ownCache(t)
 	dir := t.TempDir()
-	sum, err := hashFile(vendor(t, dir, "good", ""))
+	sum, err := confine.HashFile(vendor(t, dir, "good", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func TestDifferenceNamesThePlace(t *testing.T) {
 }
 
 func TestUnusableOptions(t *testing.T) {
-	if _, err := NewManager(Options{Bundled: []Bundled{{Name: "x"}}}); err == nil {
+	if _, err := NewManager(Options{Bundled: []confine.Bundled{{Name: "x"}}}); err == nil {
 		t.Error("a bundled plugin without functions is accepted")
 	}
 	// Without Self there is nothing to sandbox a process with, so there is none.
@@ -376,11 +377,11 @@ func TestUnusableOptions(t *testing.T) {
 	if _, err := obey(t, a, "echo x"); err == nil || !strings.Contains(err.Error(), "Options.Self") {
 		t.Errorf("without Self: %v", err)
 	}
-	m := manager(t, Options{Bundled: []Bundled{{Name: "x", New: func() sdk.Architecture { return nil }, Description: func() *sdk.Description { return &sdk.Description{Name: "a b"} }}}})
+	m := manager(t, Options{Bundled: []confine.Bundled{{Name: "x", New: func() sdk.Architecture { return nil }, Description: func() *sdk.Description { return &sdk.Description{Name: "a b"} }}}})
 	if _, err := m.Find("x"); !errors.Is(err, ErrNoArchitecture) || !strings.Contains(err.Error(), "the description that is compiled in") {
 		t.Errorf("got %v", err)
 	}
-	if err := ServeMain([]string{"none"}, testBundled()); !errors.Is(err, ErrUsage) {
+	if err := confine.ServeMain([]string{"none"}, testBundled()); !errors.Is(err, confine.ErrUsage) {
 		t.Errorf("got %v", err)
 	}
 }

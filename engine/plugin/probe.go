@@ -15,12 +15,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 
 // ProbeOptions say which plugin is examined. What is 0 is as plugins have it.
 type ProbeOptions struct {
 	Self   string // the unwindd executable that confines the process
+	Build  string // that Self must be of; "": any
 	Path   string // the plugin's executable
 	Logger hclog.Logger
 	// StartDeadline and CallDeadline are of processor time, as those of Options.
@@ -69,8 +71,8 @@ func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
 		o.Logger = hclog.NewNullLogger()
 	}
 	l := &launch{
-		name: c.name, self: o.Self, command: []string{c.path}, isThis: isThisExecutable(o.Self),
-		memory: cmp.Or(o.Memory, dataLimit), limit: deadlineOf(cmp.Or(o.StartDeadline, DefaultStartDeadline)), logger: o.Logger.Named(c.name),
+		name: c.name, self: o.Self, build: o.Build, command: []string{c.path}, isThis: isThisExecutable(o.Self),
+		memory: cmp.Or(o.Memory, confine.DataLimit), limit: deadlineOf(cmp.Or(o.StartDeadline, DefaultStartDeadline)), logger: o.Logger.Named(c.name),
 	}
 	return l.probe(ctx, deadlineOf(cmp.Or(o.CallDeadline, DefaultCallDeadline)))
 }

@@ -41,6 +41,7 @@ const (
 type launch struct {
 	name    string
 	self    string   // the executable of unwindd
+	build   string   // that self must be of; "": any
 	sha256  string   // of a vendor's executable; "": not checked
 	command []string // what is executed, with its arguments; of a bundled plugin the arguments of self
 	// isBundled says that the plugin is in self, which confines itself. A vendor's

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
 // A Program is one that is no plugin, and that reads its input, writes its output and
@@ -48,9 +50,9 @@ func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newChild(dataLimit)
+	c := newChild(confine.DataLimit)
 	c.hasInput = true
-	l := launch{self: m.self, isThis: isThisExecutable(m.self), command: append([]string{path}, p.Args...)}
+	l := launch{self: m.self, build: m.build, isThis: isThisExecutable(m.self), command: append([]string{path}, p.Args...)}
 	c.prepare(&l, "", nil)
 	limit := deadline{p.Deadline, p.WallDeadline}
 	limited, release := limit.limit(ctx, c.processorTime)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
 )
 
 // shellProgram is a script of the shell's, as a Program.
@@ -36,7 +38,7 @@ func TestProgram(t *testing.T) {
 // TestProgramIsConfined: it reads no file of the user's, writes none, and starts no other
 // program.
 func TestProgramIsConfined(t *testing.T) {
-	needSandbox(t)
+	confinetest.Need(t)
 	m := manager(t, Options{})
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("secret\n"), 0o644); err != nil {

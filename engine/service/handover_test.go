@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/unwindd/unwindd/engine/service/fleet"
+	"github.com/unwindd/unwindd/engine/service/fleet/queueserver"
 	"github.com/unwindd/unwindd/engine/service/objects"
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
@@ -30,7 +31,7 @@ type testFleet struct {
 	*fleet.Queue
 	dir    string
 	listen string
-	server *fleet.Embedded
+	server fleet.Server
 }
 
 // startFleet starts a queue without workers.
@@ -50,7 +51,7 @@ func startFleet(t *testing.T) *testFleet {
 func (f *testFleet) serve(t *testing.T) {
 	t.Helper()
 	var err error
-	if f.server, err = fleet.Embed(fleet.EmbeddedOptions{Dir: f.dir, Listen: f.listen}); err != nil {
+	if f.server, err = queueserver.Start(fleet.ServerOptions{Dir: f.dir, Listen: f.listen}); err != nil {
 		t.Fatal(err)
 	}
 	f.listen = f.server.Address()

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/service/worker"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
 	"github.com/unwindd/unwindd/plugins/x86_64"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 				return plugin.Options{}, probed(s.Pins[probe])
 			}
 			if s.Pins[absent] != "" {
-				return plugin.Options{Self: s.Pins[absent], Bundled: []plugin.Bundled{{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description}}}, nil
+				return plugin.Options{Self: s.Pins[absent], Bundled: []confine.Bundled{{Name: "x86_64", New: func() sdk.Architecture { return x86_64.New() }, Description: x86_64.Description}}}, nil
 			}
 			return plugin.Options{InProcess: []sdk.Architecture{x86_64.New(), amdgpu.New()}}, nil
 		})

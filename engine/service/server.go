@@ -66,6 +66,8 @@ const maxReports = 10_000
 type Options struct {
 	Limits
 	Self string // this executable, which is started as workers
+	// Starter is the executable that workers start plugins with; "": Self.
+	Starter string
 	// State is a folder for objects and reports, which stay, and for what is sent, and Run one
 	// for what workers need while they run. Servers may share both.
 	State, Run string
@@ -114,6 +116,14 @@ type Server struct {
 	underWay sync.WaitGroup
 }
 
+// executables are the files, and folders of files, that a worker may execute besides Self.
+func (o *Options) executables() []string {
+	if o.Starter == "" {
+		return o.PluginDirs
+	}
+	return append([]string{o.Starter}, o.PluginDirs...)
+}
+
 // New makes a server. It makes the folders that are not there, and starts no process.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, queue: newQueue(o.Workers, o.Waiting, o.PerUser), budget: newBudget(o.Spool), tracer: newTracer(o.Traces)}
@@ -149,7 +159,7 @@ func New(o Options) (*Server, error) {
 	s.metrics = newMetrics(s)
 	s.pool = worker.NewPool(worker.Options{
 		Self: o.Self, Dir: workers, Count: o.Workers, Time: o.Time, MaxFile: o.Unpack, MaxAnswer: o.Answer,
-		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.PluginDirs,
+		Read: append([]string{sysroot, s.store.Dir(), s.spoolDir()}, append(append([]string{}, o.DebugDirs...), o.Caches...)...), Execute: o.executables(),
 		Setup: worker.Setup{
 			Sysroot: sysroot, DebugDirs: o.DebugDirs, PluginDirs: o.PluginDirs, Pins: o.Pins, InProcess: o.InProcess,
 			MaxUnpacked: o.Unpack, Memory: o.Memory,

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/unwindd/unwindd/cfi"
-	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/sdk"
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "plugin" {
 		err := fmt.Errorf("no such command: %q", os.Args[2])
 		if os.Args[2] == "exec" {
-			err = plugin.ExecMain(os.Args[3:])
+			err = confine.ExecMain(os.Args[3:])
 		}
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
@@ -63,9 +64,9 @@ func (v *verifier) newEngine() (e *engine.Engine, dir string, err error) {
 		name = "examined"
 	}
 	if err = os.Symlink(path, filepath.Join(dir, "unwindd-arch-"+name)); err == nil {
-		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b plugin.Bundled) bool { return isRival(b.Description(), v.desc) })
+		others := slices.DeleteFunc(slices.Clone(v.Bundled), func(b confine.Bundled) bool { return isRival(b.Description(), v.desc) })
 		e, err = engine.New(engine.Options{Plugins: plugin.Options{
-			Self: v.Self, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
+			Self: v.Self, Build: v.Build, Dirs: []string{dir}, Bundled: others, Logger: v.Logger, StartDeadline: v.StartDeadline, CallDeadline: v.CallDeadline,
 		}})
 	}
 	if err != nil {

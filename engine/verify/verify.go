@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/sdk"
 	"github.com/unwindd/unwindd/sdk/archtest"
 )
@@ -23,8 +24,10 @@ import (
 type Options struct {
 	// Path is the plugin's executable, and Self that of unwindd, which confines it.
 	Path, Self string
+	// Build is the build that Self must be of; "": any.
+	Build string
 	// Bundled are the architectures that recorded states may need beside the plugin's.
-	Bundled []plugin.Bundled
+	Bundled []confine.Bundled
 	Logger  hclog.Logger // gets what the plugin writes to standard error; nil: nobody does
 	// Objects are files of code objects of the architecture.
 	Objects []string
@@ -97,7 +100,7 @@ func Plugin(ctx context.Context, o Options) (*Report, error) {
 	o.Grace = cmp.Or(o.Grace, 2*time.Second)
 	v := &verifier{Options: o, ctx: ctx, check: startCheck}
 	v.examinee = newExaminee(plugin.ProbeOptions{
-		Self: o.Self, Path: o.Path, Logger: o.Logger,
+		Self: o.Self, Build: o.Build, Path: o.Path, Logger: o.Logger,
 		StartDeadline: o.StartDeadline, CallDeadline: o.CallDeadline, Memory: o.Memory,
 	})
 	defer v.examinee.close()

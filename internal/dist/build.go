@@ -41,13 +41,14 @@ var fixed = []string{
 	"GOFIPS140=off", "GODEBUG=", "GOTOOLCHAIN=local",
 }
 
-// executable builds unwindd, and returns its path. Paths of this machine and, but for the
-// tables that Go's own stack traces need, symbols are left out.
-func (b *builder) executable(system, arch string) (string, error) {
-	path := filepath.Join(b.dir, "unwindd-"+system+"-"+arch)
+// executable builds a command, and returns its path. Paths of this machine and symbols are left
+// out, except the tables that Go's own stack traces need. A machine that has the package may be
+// one of a fleet, so the queue's server is inside.
+func (b *builder) executable(command, system, arch string) (string, error) {
+	path := filepath.Join(b.dir, command+"-"+system+"-"+arch)
 	const to = " -X " + module + "/internal/version."
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path,
-		"-ldflags=-s -w"+to+"version="+b.version+to+"commit="+b.commit+to+"date="+b.time.Format(time.RFC3339), "./cmd/unwindd")
+	cmd := exec.Command("go", "build", "-trimpath", "-tags=fleet", "-buildvcs=false", "-o", path,
+		"-ldflags=-s -w"+to+"version="+b.version+to+"commit="+b.commit+to+"date="+b.time.Format(time.RFC3339), "./cmd/"+command)
 	cmd.Env = append(append(os.Environ(), fixed...), "GOOS="+system, "GOARCH="+arch)
 	_, err := output(cmd)
 	return path, err
@@ -72,7 +73,7 @@ var documents = []fileSet{
 // common makes what is the same for all architectures. unwindd itself, built for this
 // machine, writes manual pages and completions.
 func (b *builder) common() ([]file, error) {
-	self, err := b.executable(runtime.GOOS, runtime.GOARCH)
+	self, err := b.executable("unwindd", runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return nil, err
 	}

@@ -153,6 +153,7 @@ func (d *debian) installed(files []file, linked []*linkedModule) ([]file, error)
 // overrides are the rules that do not fit.
 const overrides = `# It is in Go, and needs no library.
 unwindd: statically-linked-binary [usr/bin/unwindd]
+unwindd: statically-linked-binary [usr/libexec/unwindd/unwindd-plugins]
 # It is no upload to Debian.
 unwindd: initial-upload-closes-no-bugs *
 `

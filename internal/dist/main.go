@@ -53,7 +53,11 @@ func run(out string, archs []string) error {
 
 // release adds the files of an architecture to those that were made.
 func (b *builder) release(arch string, common []file, made map[string][]byte) error {
-	exe, err := b.executable("linux", arch)
+	exe, err := b.executable("unwindd", "linux", arch)
+	if err != nil {
+		return err
+	}
+	starter, err := b.executable("unwindd-plugins", "linux", arch)
 	if err != nil {
 		return err
 	}
@@ -65,6 +69,10 @@ func (b *builder) release(arch string, common []file, made map[string][]byte) er
 	if err != nil {
 		return err
 	}
+	starterContent, err := os.ReadFile(starter)
+	if err != nil {
+		return err
+	}
 	notices := licenceTexts(linked)
 	bill, err := billOfMaterials(b.revision, arch, linked)
 	if err != nil {
@@ -72,6 +80,7 @@ func (b *builder) release(arch string, common []file, made map[string][]byte) er
 	}
 	files := append([]file{
 		{"bin/unwindd", 0o755, content},
+		{"libexec/unwindd/unwindd-plugins", 0o755, starterContent},
 		{docDir + "/THIRD-PARTY.txt", 0o644, notices},
 		{docDir + "/unwindd.cdx.json", 0o644, bill},
 	}, common...)

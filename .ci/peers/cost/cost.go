@@ -24,13 +24,18 @@ func Run(dir, name string, args ...string) error {
 	return nil
 }
 
-// Build builds the command in a folder, and returns its path. The programs run in
-// the folder of this module.
-func Build(dir string) (unwindd string, err error) {
+// Build builds the command, and what it starts plugins with, in a folder, as `make build` does,
+// and returns its path. The programs run in the folder of this module. Tags are build tags.
+func Build(dir string, tags ...string) (unwindd string, err error) {
+	return BuildFrom("../..", dir, tags...)
+}
+
+// BuildFrom is Build for a checkout in another folder.
+func BuildFrom(sources, dir string, tags ...string) (unwindd string, err error) {
 	unwindd = filepath.Join(dir, "unwindd")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", unwindd, "./cmd/unwindd")
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-tags", strings.Join(tags, ","), "-o", dir, "./cmd/...")
+	cmd.Dir = sources
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
@@ -51,11 +56,11 @@ func Folder(kept, pattern string) (dir string, remove func(), err error) {
 }
 
 // Unwindd is the executable that a variable names, else one that is built in a folder.
-func Unwindd(variable, dir string) (path string, err error) {
+func Unwindd(variable, dir string, tags ...string) (path string, err error) {
 	if path = os.Getenv(variable); path != "" {
 		return path, nil
 	}
-	return Build(dir)
+	return Build(dir, tags...)
 }
 
 // A Cost is what a run took.

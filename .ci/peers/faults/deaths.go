@@ -22,6 +22,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/report"
 	"github.com/unwindd/unwindd/engine/service/job"
 	"github.com/unwindd/unwindd/plugins/amdgpu"
@@ -37,7 +38,7 @@ const pluginPrefix = sdk.ExecutablePrefix
 var architectures = map[string]func() sdk.Architecture{"x86_64": x86_64.New, "amdgpu": amdgpu.New, "visa": visa.New, "riscv64": riscv64.New}
 
 // bundled are the architectures that come with unwindd.
-var bundled = []plugin.Bundled{
+var bundled = []confine.Bundled{
 	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
 	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
 	{Name: "visa", New: visa.New, Description: visa.Description},

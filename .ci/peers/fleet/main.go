@@ -65,7 +65,7 @@ func run() error {
 		return err
 	}
 	defer remove()
-	unwindd, err := cost.Unwindd("FLEET_UNWINDD", dir)
+	unwindd, err := cost.Unwindd("FLEET_UNWINDD", dir, "fleet")
 	if err != nil {
 		return err
 	}

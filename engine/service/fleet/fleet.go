@@ -63,7 +63,7 @@ type Options struct {
 	// files of TLS. "": none.
 	Credentials, CA, Certificate, Key string
 	// Server is one of this process, in the place of URL; nil: none.
-	Server *Embedded
+	Server Server
 	// Name is who connects, as the server lists it.
 	Name string
 	Keep
@@ -95,7 +95,7 @@ func (o *Options) resolved() Keep {
 	if k.Bytes == 0 {
 		k.Bytes = usualBytes
 		if o.Server != nil {
-			k.Bytes = min(k.Bytes, o.Server.room()/4*3)
+			k.Bytes = min(k.Bytes, o.Server.MaxStore()/4*3)
 		}
 	}
 	return k
@@ -154,7 +154,7 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 		if o.Server != nil {
-			o.Patience = startPatience // the others of a cluster may be started later
+			o.Patience = StartPatience // the others of a cluster may be started later
 		}
 	}
 	o.Keep = o.resolved()
@@ -270,7 +270,7 @@ func (q *Queue) connectOptions() []nats.Option {
 		}),
 	}
 	if q.Server != nil {
-		list = append(list, q.Server.inProcess()...)
+		list = append(list, q.Server.ConnectOptions()...)
 	}
 	if q.Credentials != "" {
 		list = append(list, nats.UserCredentials(q.Credentials))

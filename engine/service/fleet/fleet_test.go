@@ -22,9 +22,9 @@ import (
 )
 
 // embedded starts a server for a test, in a folder.
-func embedded(t testing.TB, dir string) *Embedded {
+func embedded(t testing.TB, dir string) Server {
 	t.Helper()
-	e, err := Embed(EmbeddedOptions{Dir: dir, Listen: "localhost:0", Log: func(text string) { t.Log(text) }})
+	e, err := start(ServerOptions{Dir: dir, Listen: "localhost:0", Log: func(text string) { t.Log(text) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestWhateverDiesAJobHasOneResult(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	address := e.Address()
 	e.Close()
-	e2, err := Embed(EmbeddedOptions{Dir: dir, Listen: address})
+	e2, err := start(ServerOptions{Dir: dir, Listen: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,7 +498,7 @@ func TestConnectRefuses(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, listen := range []string{"0.0.0.0:0", "localhost", "localhost:x", "192.0.2.1:4222"} {
-		if _, err := Embed(EmbeddedOptions{Dir: t.TempDir(), Listen: listen}); err == nil {
+		if _, err := start(ServerOptions{Dir: t.TempDir(), Listen: listen}); err == nil {
 			t.Errorf("a server listens at %s", listen)
 		}
 	}

@@ -95,7 +95,7 @@ func documented(t *testing.T, name string) string {
 }
 
 // withSettings starts a server with settings of the document, whose files are in a folder.
-func withSettings(t *testing.T, dir, text string) *Embedded {
+func withSettings(t *testing.T, dir, text string) Server {
 	t.Helper()
 	for _, change := range [][2]string{{`"0.0.0.0:4222"`, `"127.0.0.1:-1"`}, {"/etc/unwindd/", dir + "/"}, {"/var/lib/unwindd/queue", filepath.Join(dir, "store")}, {"64G", "2G"}, {"24G", "1G"}} {
 		text = strings.ReplaceAll(text, change[0], change[1])
@@ -104,7 +104,7 @@ func withSettings(t *testing.T, dir, text string) *Embedded {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := Embed(EmbeddedOptions{Dir: dir, Config: config, Log: func(text string) { t.Log(text) }})
+	e, err := start(ServerOptions{Dir: dir, Config: config, Log: func(text string) { t.Log(text) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func submitterMayNot(t *testing.T, q *Queue) {
 }
 
 // connectionsRefused has those connect who may not.
-func connectionsRefused(t *testing.T, a *authority, e *Embedded, as func(string) Options) {
+func connectionsRefused(t *testing.T, a *authority, e Server, as func(string) Options) {
 	t.Helper()
 	stranger := newAuthority(t, t.TempDir())
 	stranger.sign(t, "client", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
@@ -394,7 +394,7 @@ func TestSettingsWithManyAccounts(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Embed(EmbeddedOptions{Dir: dir, Config: config}); err == nil || !strings.Contains(err.Error(), "UNWINDD") {
+	if _, err := start(ServerOptions{Dir: dir, Config: config}); err == nil || !strings.Contains(err.Error(), "UNWINDD") {
 		t.Errorf("%v", err)
 	}
 }

@@ -58,7 +58,7 @@ func IsWorker(args []string) bool {
 // plugins. It returns when the process that started it is gone.
 func Main(args []string, plugins func(*Setup) (plugin.Options, error)) error {
 	if len(args) == 0 {
-		return fmt.Errorf("serve worker: unwindd starts it itself: %w", confine())
+		return fmt.Errorf("serve worker: unwindd starts it itself: %w", confineProcess())
 	}
 	c, err := newConn(os.NewFile(socketFD, "server"))
 	if err != nil {
@@ -69,8 +69,8 @@ func Main(args []string, plugins func(*Setup) (plugin.Options, error)) error {
 	return w.serve(strings.Split(args[0], "\n"), plugins)
 }
 
-// confine reads the first message and executes this executable again, confined.
-func confine() error {
+// confineProcess reads the first message and executes this executable again, confined.
+func confineProcess() error {
 	b := make([]byte, maxMessage)
 	n, err := unix.Read(socketFD, b)
 	if err != nil {

@@ -21,18 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
 // A toWorker is what a worker is told. One member is set.
 type toWorker struct {
-	Confine *plugin.Confinement `json:",omitempty"` // the first one: before it, the process does nothing
-	Setup   *Setup              `json:",omitempty"` // the second one
-	Run     *run                `json:",omitempty"` // with the descriptors of what is read and of what is written
-	Cancel  uint64              `json:",omitempty"` // the number of a run
-	Fetched *fetched            `json:",omitempty"`
-	Answer  *answer             `json:",omitempty"`
+	Confine *confine.Confinement `json:",omitempty"` // the first one: before it, the process does nothing
+	Setup   *Setup               `json:",omitempty"` // the second one
+	Run     *run                 `json:",omitempty"` // with the descriptors of what is read and of what is written
+	Cancel  uint64               `json:",omitempty"` // the number of a run
+	Fetched *fetched             `json:",omitempty"`
+	Answer  *answer              `json:",omitempty"`
 }
 
 // A fromWorker is what a worker says. One member is set.

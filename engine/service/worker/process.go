@@ -21,7 +21,7 @@ import (
 
 	"github.com/unwindd/unwindd/engine/download"
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/engine/plugin"
+	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
 // A waits counts the time in which a worker has asked something that is not answered yet.
@@ -148,7 +148,7 @@ func socketPair() (ours *conn, theirs *os.File, err error) {
 }
 
 func (w *process) shakeHands(p *Pool, dir string) (missing []string, err error) {
-	c := plugin.Confinement{
+	c := confine.Confinement{
 		Read: p.Read, Execute: append([]string{p.Self}, p.Execute...), Write: []string{dir},
 		Memory: p.Setup.Memory, FileSize: p.MaxFile, Files: maxDescriptors,
 	}

@@ -2,10 +2,10 @@
 
 //go:build race || asan || msan
 
-package plugin
+package confine
 
 // A sanitizer's shadow memory counts as data and spans terabytes.
 const (
-	dataLimit         = unlimited
-	addressSpaceLimit = unlimited
+	DataLimit         = Unlimited
+	addressSpaceLimit = Unlimited
 )

@@ -2,11 +2,11 @@
 
 //go:build !race && !asan && !msan
 
-package plugin
+package confine
 
 // The memory of a plugin in bytes: what it may have for data, and all that it
 // may map.
 const (
-	dataLimit         = 4 << 30
+	DataLimit         = 4 << 30
 	addressSpaceLimit = 16 << 30
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package confine
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/unwindd/unwindd/engine/plugin/confine/confinetest"
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
@@ -24,7 +25,7 @@ func compile(t *testing.T, source string, args ...string) {
 // TestSharedLibrariesStayReadable runs a program whose library, and that one's,
 // lie beside it, under the whole sandbox.
 func TestSharedLibrariesStayReadable(t *testing.T) {
-	needSandbox(t)
+	confinetest.Need(t)
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "lib")
 	if err := os.Mkdir(lib, 0o700); err != nil {

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package plugin
+package confine
 
 // confineSelf does nothing: the engine says that there is no sandbox.
 func confineSelf() ([]string, error) { return nil, nil }

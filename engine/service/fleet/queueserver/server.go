@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+// Package queueserver starts a server of NATS JetStream in this process, for a worker that has
+// its fleet's queue itself.
+package queueserver
 
 import (
 	"crypto/rand"
@@ -11,44 +13,28 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/unwindd/unwindd/engine/service/fleet"
 )
 
-// EmbeddedOptions say what a server in this process is.
-type EmbeddedOptions struct {
-	// Dir is the folder in which it keeps everything.
-	Dir string
-	// Listen is HOST:PORT of this machine, at which other processes reach it with the token
-	// of the file that AddressFile names. It is of no meaning with Config.
-	Listen string
-	// Config is a file of settings of nats-server: accounts, TLS, a cluster, other limits.
-	// "": none.
-	Config string
-	// MaxStore is how many bytes it may keep; 0: what the disk has room for.
-	MaxStore int64
-	// Log takes its warnings and errors; nil: nobody does.
-	Log func(text string)
+// Server is a server of NATS in this process.
+type Server struct {
+	nats *server.Server
+	self nats.Option // by which this process asks; nil: as the settings say
 }
 
-// An Embedded is a server of NATS in this process.
-type Embedded struct {
-	server *server.Server
-	self   nats.Option // by which this process asks; nil: as the settings say
-}
+var _ fleet.Server = (*Server)(nil)
 
-// AddressFile is the file in a server's folder that has its URL, with a token: who can read
-// it reaches the server.
-func AddressFile(dir string) string { return filepath.Join(dir, "address") }
+// options are the options of a server that is started.
+type options struct{ fleet.ServerOptions }
 
-// startPatience is how long a server may take to read what it has kept.
-const startPatience = 60 * time.Second
-
-// Embed starts a server. What one before it has kept in the folder is there again.
-func Embed(o EmbeddedOptions) (*Embedded, error) {
+// Start starts a server. Streams that one before it kept in the folder are there again.
+func Start(given fleet.ServerOptions) (fleet.Server, error) {
+	o := options{given}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -56,22 +42,22 @@ func Embed(o EmbeddedOptions) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{}
+	e := &Server{}
 	if e.self, err = o.admit(s); err != nil {
 		return nil, err
 	}
-	if e.server, err = server.NewServer(s); err != nil {
+	if e.nats, err = server.NewServer(s); err != nil {
 		return nil, fmt.Errorf("the queue's server: %w", err)
 	}
-	e.server.SetLoggerV2(natsLog{o.Log}, false, false, false)
-	e.server.Start()
-	if !e.server.ReadyForConnections(startPatience) {
+	e.nats.SetLoggerV2(natsLog{o.Log}, false, false, false)
+	e.nats.Start()
+	if !e.nats.ReadyForConnections(fleet.StartPatience) {
 		e.Close()
-		return nil, fmt.Errorf("the queue's server is not ready after %v: is the address %s taken, or the folder %s another one's?", startPatience, o.Listen, o.Dir)
+		return nil, fmt.Errorf("the queue's server is not ready after %v: is the address %s taken, or the folder %s another one's?", fleet.StartPatience, o.Listen, o.Dir)
 	}
 	if o.Config == "" {
-		u := url.URL{Scheme: "nats", User: url.User(s.Authorization), Host: e.server.Addr().String()}
-		if err := writeSecret(AddressFile(o.Dir), u.String()); err != nil {
+		u := url.URL{Scheme: "nats", User: url.User(s.Authorization), Host: e.nats.Addr().String()}
+		if err := writeSecret(fleet.AddressFile(o.Dir), u.String()); err != nil {
 			e.Close()
 			return nil, err
 		}
@@ -80,7 +66,7 @@ func Embed(o EmbeddedOptions) (*Embedded, error) {
 }
 
 // settings are the server's.
-func (o *EmbeddedOptions) settings() (*server.Options, error) {
+func (o *options) settings() (*server.Options, error) {
 	s := &server.Options{}
 	if o.Config != "" {
 		var err error
@@ -121,7 +107,7 @@ const ownAccount = "UNWINDD"
 
 // admit has the server let this process in. Where its settings name users, it is one more,
 // of their only account, or of that called UNWINDD. Users of an operator have credentials.
-func (o *EmbeddedOptions) admit(s *server.Options) (self nats.Option, err error) {
+func (o *options) admit(s *server.Options) (self nats.Option, err error) {
 	switch {
 	case s.Authorization != "":
 		return nats.Token(s.Authorization), nil
@@ -162,8 +148,8 @@ func accountOf(s *server.Options) (*server.Account, error) {
 
 // token is the one that the last server with this folder had, with which others come back
 // when this one stands in its place; else a new one.
-func (o *EmbeddedOptions) token() string {
-	if u, err := url.Parse(ReadAddress(o.Dir)); err == nil && u.User.Username() != "" {
+func (o *options) token() string {
+	if u, err := url.Parse(fleet.ReadAddress(o.Dir)); err == nil && u.User.Username() != "" {
 		return u.User.Username()
 	}
 	return rand.Text()
@@ -192,35 +178,25 @@ func writeSecret(path, text string) error {
 	return os.Rename(part, path)
 }
 
-// ReadAddress is the URL of the server that keeps its things in a folder; "" where there is
-// none.
-func ReadAddress(dir string) string {
-	b, err := os.ReadFile(AddressFile(dir))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
-}
-
-// inProcess is how this process reaches the server.
-func (e *Embedded) inProcess() []nats.Option {
-	list := []nats.Option{nats.InProcessServer(e.server)}
+// ConnectOptions are the options by which this process reaches the server.
+func (e *Server) ConnectOptions() []nats.Option {
+	list := []nats.Option{nats.InProcessServer(e.nats)}
 	if e.self != nil {
 		list = append(list, e.self)
 	}
 	return list
 }
 
-// room is how many bytes the server may keep.
-func (e *Embedded) room() int64 { return e.server.JetStreamConfig().MaxStore }
+// MaxStore is how many bytes the server may keep.
+func (e *Server) MaxStore() int64 { return e.nats.JetStreamConfig().MaxStore }
 
 // Address is where other processes reach the server, without its token.
-func (e *Embedded) Address() string { return e.server.Addr().String() }
+func (e *Server) Address() string { return e.nats.Addr().String() }
 
 // Close ends the server. What it has kept stays.
-func (e *Embedded) Close() {
-	e.server.Shutdown()
-	e.server.WaitForShutdown()
+func (e *Server) Close() {
+	e.nats.Shutdown()
+	e.nats.WaitForShutdown()
 }
 
 // natsLog passes on what a server says of what is wrong.
@@ -239,15 +215,3 @@ func (l natsLog) Fatalf(format string, v ...any) { l.say(format, v...) }
 func (natsLog) Noticef(string, ...any)           {}
 func (natsLog) Debugf(string, ...any)            {}
 func (natsLog) Tracef(string, ...any)            {}
-
-// withoutSecrets is a list of URLs without users and tokens.
-func withoutSecrets(urls string) string {
-	list := strings.Split(urls, ",")
-	for i, text := range list {
-		if u, err := url.Parse(strings.TrimSpace(text)); err == nil {
-			u.User = nil
-			list[i] = u.String()
-		}
-	}
-	return strings.Join(list, ",")
-}

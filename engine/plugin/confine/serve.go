@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package confine
 
 import (
 	"encoding/json"
@@ -12,17 +12,29 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
+// Bundled is an architecture that an executable has compiled in.
+type Bundled struct {
+	Name string
+	New  func() sdk.Architecture
+	// Description is the same as New().Describe answers. It is compiled in, so
+	// that a process is started only when a call needs it. What the process then
+	// answers must be equal: it is asked where it executes another file than
+	// the engine's process.
+	Description func() *sdk.Description
+}
+
 // ServeMain is `unwindd plugin serve NAME [flags]`: this process is the plugin of a
 // bundled architecture. It returns when the engine is gone, and at once, with
 // an error, when there is no architecture of that name.
 //
 // With --report-fd N the engine has started the process, on a thread that had been
 // confined: the process confines itself before it does anything else, writes to
-// descriptor N what of that this system lacks, an execReport, and closes it.
+// descriptor N what of that this system lacks, an Report, and closes it.
 func ServeMain(args []string, bundled []Bundled) error {
 	f := flag.NewFlagSet("plugin serve", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	report := f.Int("report-fd", 0, "")
+	build := f.String("build", "", "")
 	name := ""
 	if len(args) > 0 {
 		name, args = args[0], args[1:]
@@ -34,7 +46,7 @@ func ServeMain(args []string, bundled []Bundled) error {
 	for _, b := range bundled {
 		if b.Name == name {
 			if *report != 0 {
-				if err := confineReported(*report); err != nil {
+				if err := confineReported(*report, *build); err != nil {
 					return fmt.Errorf("plugin serve: %w", err)
 				}
 			}
@@ -46,15 +58,18 @@ func ServeMain(args []string, bundled []Bundled) error {
 	return fmt.Errorf("plugin serve: %w: no architecture %q is bundled, expected one of %s", ErrUsage, name, strings.Join(names, ", "))
 }
 
-// confineReported confines this process and reports that.
-func confineReported(fd int) error {
+// confineReported confines this process, if it is of the build that is expected, and reports that.
+func confineReported(fd int, build string) error {
 	out, err := reportFile(fd)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	r := execReport{}
-	if r.Missing, err = confineSelf(); err != nil {
+	r := Report{}
+	if err = checkBuild(build); err == nil {
+		r.Missing, err = confineSelf()
+	}
+	if err != nil {
 		r.Error = err.Error()
 	}
 	if len(r.Missing) > 0 || err != nil {

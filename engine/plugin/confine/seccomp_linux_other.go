@@ -2,7 +2,7 @@
 
 //go:build linux && !amd64 && !arm64
 
-package plugin
+package confine
 
 // No filter is written for this machine.
 const auditArch = 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package confine
 
 import (
 	"fmt"
@@ -40,8 +40,8 @@ func (c *Confinement) Exec(path string, withMissing func(missing []string) []str
 // limits are the rlimits of the process. Its plugins have lower ones.
 func (c *Confinement) limits() []resourceLimit {
 	memory := c.Memory
-	if dataLimit == unlimited { // a sanitizer keeps more than what it watches
-		memory = unlimited
+	if DataLimit == Unlimited { // a sanitizer keeps more than what it watches
+		memory = Unlimited
 	}
 	return []resourceLimit{
 		{"CORE", unix.RLIMIT_CORE, 0}, // a core would hold what strangers sent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package confine
 
 // A Confinement is what a process of this executable may still use that reads files which
 // strangers have made: it is confined as plugins are, but for the system calls that it

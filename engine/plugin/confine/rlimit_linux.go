@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+package confine
 
 import (
 	"syscall"
@@ -26,14 +26,14 @@ var resourceLimits = []resourceLimit{
 	{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	{"RTPRIO", unix.RLIMIT_RTPRIO, 0},         // nobody else would run
 	{"NICE", unix.RLIMIT_NICE, 0},             // its priority is the user's at most
-	{"DATA", unix.RLIMIT_DATA, dataLimit},     // what the filter keeps memory from passing by
+	{"DATA", unix.RLIMIT_DATA, DataLimit},     // what the filter keeps memory from passing by
 	{"STACK", unix.RLIMIT_STACK, 8 << 20},     // of the first thread, which DATA does not count
 	{"AS", unix.RLIMIT_AS, addressSpaceLimit}, // runtimes reserve much more than they use
 }
 
 // apply lowers the limit, soft and hard; a lower one stays.
 func (l resourceLimit) apply() error {
-	if l.value == unlimited {
+	if l.value == Unlimited {
 		return nil
 	}
 	var old syscall.Rlimit

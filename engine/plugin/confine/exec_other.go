@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package plugin
+package confine
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // reported.
 func (e *execution) run(report func(missing []string)) error {
 	if e.sha256 != "" {
-		sum, err := hashFile(e.path)
+		sum, err := HashFile(e.path)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plugin
+// Package confine takes from a process, or a thread, what a plugin does not need: descriptors,
+// limits, capabilities, files (Landlock) and system calls (seccomp). The executable of plugins
+// links it, so it imports nothing that the engine's side needs alone.
+package confine
 
 import (
 	"encoding/json"
@@ -12,8 +15,8 @@ import (
 	"path/filepath"
 )
 
-// ErrUsage is wrapped by the errors of ExecMain that mean its command line was
-// wrong.
+// ErrUsage is wrapped by the errors of ExecMain and ServeMain that mean that their command line
+// was wrong.
 var ErrUsage = errors.New("wrong usage")
 
 // An execution is the command line of `plugin exec`.
@@ -21,16 +24,17 @@ type execution struct {
 	socketDir string // the one place that the plugin may write to
 	parent    int    // process that must still be the parent; 0: whichever
 	reportFD  int    // where the report goes; 0: standard error
+	build     string // the build that this executable must be of; "": any
 	sha256    string // what the executable must hash to; "": not checked
 	path      string
 	args      []string
 }
 
-// An execReport is what `plugin exec` tells whoever started it: what of the
+// Report is what `plugin exec` tells whoever started it: what of the
 // sandbox this system lacks, and why the plugin was not executed. The
 // descriptor it is written to closes on the exec, so that a plugin can add
 // nothing to it, and its end without an Error says that the exec succeeded.
-type execReport struct {
+type Report struct {
 	Missing []string `json:"missing,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -45,6 +49,7 @@ type execReport struct {
 //	--socket-dir DIR  the only directory that the plugin may write to
 //	--parent PID      fail unless PID is the parent
 //	--report-fd N     write the report, JSON, to descriptor N; else one line of JSON to standard error
+//	--build BUILD     fail unless this executable is of the build
 //	--sha256 HEX      fail unless the executable has this hash
 func ExecMain(args []string) error {
 	e, err := parseExecution(args)
@@ -57,7 +62,7 @@ func ExecMain(args []string) error {
 			return fmt.Errorf("plugin exec: %w", err)
 		}
 	}
-	report := func(r execReport) {
+	report := func(r Report) {
 		line, err := json.Marshal(r)
 		if e.reportFD == 0 {
 			line, err = json.Marshal(map[string]any{
@@ -69,9 +74,11 @@ func ExecMain(args []string) error {
 			_, _ = out.Write(append(line, '\n'))
 		}
 	}
-	err = e.run(func(missing []string) { report(execReport{Missing: missing}) })
+	if err = checkBuild(e.build); err == nil {
+		err = e.run(func(missing []string) { report(Report{Missing: missing}) })
+	}
 	if err != nil && e.reportFD > 0 {
-		report(execReport{Error: err.Error()})
+		report(Report{Error: err.Error()})
 	}
 	return fmt.Errorf("plugin exec: %w", err)
 }
@@ -79,7 +86,7 @@ func ExecMain(args []string) error {
 // reportFile is what reports are written to.
 func reportFile(fd int) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), "report")
-	if fd < reportFD || f == nil {
+	if fd < ReportFD || f == nil {
 		return nil, fmt.Errorf("%w: --report-fd %d is no descriptor, expected 3 or more", ErrUsage, fd)
 	}
 	return f, nil
@@ -92,6 +99,7 @@ func parseExecution(args []string) (*execution, error) {
 	f.StringVar(&e.socketDir, "socket-dir", "", "")
 	f.IntVar(&e.parent, "parent", 0, "")
 	f.IntVar(&e.reportFD, "report-fd", 0, "")
+	f.StringVar(&e.build, "build", "", "")
 	f.StringVar(&e.sha256, "sha256", "", "")
 	if err := f.Parse(args); err != nil {
 		return nil, fmt.Errorf("plugin exec: %w: %w", ErrUsage, err)

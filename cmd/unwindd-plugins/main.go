@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command unwindd-plugins is the executable that unwindd starts plugins with where it lies beside
+// it. unwindd can do the same, but has four times as much to initialise at each start.
+//
+//	unwindd-plugins plugin serve NAME            serve a bundled architecture
+//	unwindd-plugins plugin exec -- PATH ARGS...  confine this process and execute a vendor's plugin
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/internal/bundled"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "unwindd-plugins:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) > 1 && args[0] == "plugin" {
+		switch args[1] {
+		case "serve":
+			return confine.ServeMain(args[2:], bundled.Architectures)
+		case "exec":
+			return confine.ExecMain(args[2:])
+		}
+	}
+	return errors.New("expected plugin serve NAME, or plugin exec -- PATH ARGS...: unwindd starts this itself")
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/unwindd/unwindd/engine/plugin/confine"
+)
+
+// starterName is the executable that starts plugins in a third of this one's time: it links
+// nothing else. A release has it in libexec, `make build` beside this one; `go install` does
+// without.
+const starterName = "unwindd-plugins"
+
+// pluginStarter finds the executable that plugins are started with, this one where there is no
+// other, and the build that it must be of.
+func pluginStarter() (path, build string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", "", err
+	}
+	for _, dir := range []string{".", "../libexec/unwindd"} {
+		path := filepath.Join(filepath.Dir(self), dir, starterName)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, confine.Build(), nil
+		}
+	}
+	return self, "", nil
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/unwindd/unwindd/engine/service/fleet/queueserver"
+
+func init() { startQueue = queueserver.Start }

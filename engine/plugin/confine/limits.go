@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package confine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Unlimited is the value of a limit that allows everything.
+const Unlimited = ^uint64(0)
+
+// ReportFD is the descriptor that a plugin's process reports its sandbox to.
+const ReportFD = 3
+
+// HashFile is the SHA-256 of a file in lower-case hex.
+func HashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("hash %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

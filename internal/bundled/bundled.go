@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bundled lists the architecture plugins of this project, which unwindd has compiled in
+// and unwindd-plugins serves.
+package bundled
+
+import (
+	"github.com/unwindd/unwindd/engine/plugin/confine"
+	"github.com/unwindd/unwindd/plugins/aarch64"
+	"github.com/unwindd/unwindd/plugins/amdgpu"
+	"github.com/unwindd/unwindd/plugins/visa"
+	"github.com/unwindd/unwindd/plugins/x86_64"
+)
+
+// Architectures are the bundled architectures, in the order of `unwindd plugin list`.
+var Architectures = []confine.Bundled{
+	{Name: "x86_64", New: x86_64.New, Description: x86_64.Description},
+	{Name: "aarch64", New: aarch64.New, Description: aarch64.Description},
+	{Name: "amdgpu", New: amdgpu.New, Description: amdgpu.Description},
+	{Name: "visa", New: visa.New, Description: visa.Description},
+}
