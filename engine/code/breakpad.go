@@ -221,8 +221,8 @@ func (o *Object) symbolFunction(address uint64) (s symbol.Symbol, ok bool) {
 	return symbol.Symbol{Name: fn.Name, Start: fn.Start + u.base, End: fn.End + u.base}, true
 }
 
-// IsMade reports whether it is JIT code.
-func (o *Object) IsMade() bool { return o.memory.jit != nil }
+// IsJIT reports whether it is JIT code.
+func (o *Object) IsJIT() bool { return o.memory.jit != nil }
 
 // IsKnown reports whether the object's code has a file, or a symbol file, and not just bytes in
 // memory. JIT code has neither.

@@ -295,8 +295,8 @@ func AskRules(ctx context.Context, m *Machine, e sdk.Engine, object uint64, code
 	return rules, nil
 }
 
-// LooseRow asks for the row of code that is in no module.
-func LooseRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRange) (*Row, error) {
+// UnmappedRow asks for the row of code that is in no module.
+func UnmappedRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRange) (*Row, error) {
 	rules, err := AskRules(ctx, m, e, 0, code)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type identity struct {
 	path       string
 	arch       string
 	processor  string
-	isUnmapped bool            // see IsLoose
+	isUnmapped bool            // see IsUnmapped
 	buildID    []byte          // according to the target
 	symbolID   target.SymbolID // likewise; zero: the target has none
 }
@@ -28,9 +28,9 @@ type objectKey struct {
 	arch, processor, path, folders string
 }
 
-// IsLoose reports whether it is code that is in no file, which only snapshots have modules
+// IsUnmapped reports whether it is code that is in no file, which only snapshots have modules
 // for. A scan takes it for no more than other targets' code without a module.
-func (id *identity) IsLoose() bool { return id.isUnmapped }
+func (id *identity) IsUnmapped() bool { return id.isUnmapped }
 
 // usage counts the users of an object, and the memory that it keeps.
 type usage struct {

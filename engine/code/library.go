@@ -90,12 +90,12 @@ type Loading struct {
 	ReadMemory func(address uint64, buf []byte) (int, error)
 	// IsAlone: the code object is not shared.
 	IsAlone bool
-	// Made is JIT code; nil: the code is none.
-	Made *Made
+	// JIT is the JIT code; nil: the code is none.
+	JIT *JIT
 }
 
-// Made is a function of JIT code.
-type Made struct {
+// JIT is a function of JIT code.
+type JIT struct {
 	// Functions know its name and where it ends.
 	Functions FunctionSource
 	// Read reads its bytes, by its address.
@@ -146,7 +146,7 @@ func (l *Library) object(m *target.Module, load *Loading) *Object {
 
 // isShared reports whether a module's code depends on nothing but its file.
 func isShared(m *target.Module, o *Loading) bool {
-	return m.Object != nil && m.Companion == nil && m.SourceModule == nil && o.Made == nil && !o.IsAlone && hasOwnCode(m.Object)
+	return m.Object != nil && m.Companion == nil && m.SourceModule == nil && o.JIT == nil && !o.IsAlone && hasOwnCode(m.Object)
 }
 
 // hasOwnCode reports whether the code of an object is in its file as it is executed. Relocatable

@@ -8,13 +8,13 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// HasKept reports whether a register still has the caller's value where the code at an address
+// HasPreserved reports whether a register still has the caller's value where the code at an address
 // of the object is about to execute: it was not changed yet, or it was restored. The plugin
 // reads the code for that, and its answer is remembered; false where it is not known.
 //
 // Call frame information does not tell: by it a register is where it was saved until the
 // function ends, even behind the instruction that pops it.
-func (m *Module) HasKept(ctx context.Context, address, register uint64) bool {
+func (m *Module) HasPreserved(ctx context.Context, address, register uint64) bool {
 	o := m.Code
 	o.resolver() // whose symbols bound functions
 	row, isAdded := o.rowOfCode(ctx, address)

@@ -17,7 +17,7 @@ type targetMemory struct {
 	segments     []target.Segment
 	engine       sdk.Engine // the target, as plugins see it; nil: there is none
 	read         func(address uint64, buf []byte) (int, error)
-	jit          *Made // code that a runtime made; nil: it is not
+	jit          *JIT // code that a runtime made; nil: it is not
 	companion    func(suffix string) (path string, data []byte, err error)
 	sourceModule func() ([]byte, error)
 }
@@ -25,7 +25,7 @@ type targetMemory struct {
 // newTargetMemory returns the memory of a module that is one target's alone.
 func newTargetMemory(m *target.Module, load *Loading) targetMemory {
 	return targetMemory{
-		segments: m.Segments, engine: load.Target, read: load.ReadMemory, jit: load.Made,
+		segments: m.Segments, engine: load.Target, read: load.ReadMemory, jit: load.JIT,
 		companion: m.Companion, sourceModule: m.SourceModule,
 	}
 }

@@ -29,9 +29,9 @@ type Finder struct {
 	Sysroot string
 	// Exe is the executable of the target; "": the file at the target's path.
 	Exe string
-	// Given are user-provided files for modules of the target, by their paths there or base
+	// Provided are user-provided files for modules of the target, by their paths there or base
 	// names.
-	Given map[string]string
+	Provided map[string]string
 	// Elsewhere has files of this machine that certainly belong to the target, by their paths
 	// in the target: a living process keeps files open that have no name any more.
 	Elsewhere map[string]string
@@ -114,7 +114,7 @@ const deleted = " (deleted)"
 
 // Find opens the file at a path of the target. It tries, in this order:
 //
-//   - Exe (where isExe), and the file of Given, which are taken unchecked;
+//   - Exe (where isExe), and the file of Provided, which are taken unchecked;
 //   - the file that Elsewhere has for the path;
 //   - the path under Sysroot; where it begins with a directory that systems merge with one of
 //     /usr, or with that one, also the other path;
@@ -258,7 +258,7 @@ func (f *Finder) provided(name string, isExe bool) (files []string) {
 		files = append(files, f.Exe)
 	}
 	for _, key := range userNames(name) {
-		if file := f.Given[key]; file != "" {
+		if file := f.Provided[key]; file != "" {
 			return append(files, file)
 		}
 	}

@@ -26,5 +26,5 @@ func (w *walker) isGivenBack(address, reg uint64) bool {
 	if err != nil || saved.kind != slotMemory || saved.bits != address {
 		return false
 	}
-	return top.module.HasKept(context.Background(), top.offset, reg)
+	return top.module.HasPreserved(context.Background(), top.offset, reg)
 }

@@ -377,7 +377,7 @@ func (w *walker) place(f *frame) {
 // continueAt makes a frame that is returned to at the start of what a runtime made one of
 // that code.
 func (w *walker) continueAt(ctx context.Context, f *frame) {
-	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsMade() {
+	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsJIT() {
 		return
 	}
 	if s := code.Continuation(ctx, w.segmentAt, f.pc); s != nil {
@@ -817,7 +817,7 @@ func (w *walker) looseRow(ctx context.Context, f *frame, isExact bool) (*code.Ro
 	if start+uint64(n) <= lookup {
 		return nil, &code.NoRow{Reasons: []string{err.Error()}}
 	}
-	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
+	return code.UnmappedRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
 		PC: lookup, Start: start, Code: bytes[:n], Exact: isExact,
 	})
 }

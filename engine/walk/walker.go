@@ -47,7 +47,7 @@ func (m *sampleMemory) readCode(address uint64, buf []byte) (int, error) {
 		return 0, target.ErrEndOfStack
 	}
 	at := m.code.Segment(address)
-	if at == nil || at.Module.Code.IsLoose() {
+	if at == nil || at.Module.Code.IsUnmapped() {
 		if isAbove {
 			return 0, target.ErrEndOfStack
 		}
