@@ -34,6 +34,7 @@ type Object struct {
 	memory   targetMemory  // constant once the module is loaded
 	finder   object.Finder // of separate files; constant
 	library  *Library
+	cached   *rowCache // of the library; every frame reads it, apart from the library's counters
 	usage    usage
 
 	debug    debugFiles
@@ -53,7 +54,7 @@ type Object struct {
 
 // newObject makes an object of an identity, with one user.
 func newObject(l *Library, file *object.Object, id identity) *Object {
-	o := &Object{File: file, identity: id, layout: newLayout(file), library: l}
+	o := &Object{File: file, identity: id, layout: newLayout(file), library: l, cached: l.rows}
 	o.usage.users = 1
 	o.code.object = o
 	if file != nil {
@@ -115,7 +116,7 @@ func (o *Object) close() {
 		o.library.symbols.release(u.file)
 	}
 	o.library.bytes.Add(-o.usage.bytes.Swap(0))
-	o.library.rows.forget(o)
+	o.cached.forget(o)
 }
 
 // Problem adds a sentence about the object, once.

@@ -99,7 +99,7 @@ func noRow(reason string) *NoRow { return &NoRow{Reasons: []string{reason}} }
 func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, error) {
 	m.look()
 	o, key := m.Code, rowKey{address, isExact}
-	slot := o.library.rows.slot(o.number, key)
+	slot := o.cached.slot(o.number, key)
 	r := slot.Load()
 	if r == nil || r.key != key || r.object != o {
 		var err error
@@ -122,7 +122,7 @@ func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, e
 // problems; nil: call Row.
 func (m *Module) KnownRow(address uint64, isExact bool) *Row {
 	o, key := m.Code, rowKey{address, isExact}
-	r := o.library.rows.slot(o.number, key).Load()
+	r := o.cached.slot(o.number, key).Load()
 	if r == nil || r.key != key || r.object != o || r.problems != nil || r.none != nil {
 		return nil
 	}
