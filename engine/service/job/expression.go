@@ -21,9 +21,9 @@ import (
 
 // An Expression is an expression to evaluate, with its architecture.
 type Expression struct {
-	// Loaded are modules of a state that has no target. The caller closes them.
+	// Loaded are modules of a state that is no target's. They are the caller's.
 	Loaded []*target.Module
-	// Surround, where it is not nil, adds to the surroundings of the expression.
+	// Surround, where it is not nil, adds to what is around the expression.
 	Surround func(*engine.Target, *engine.Surroundings) error
 
 	job    *Evaluate
