@@ -155,9 +155,9 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 // fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if p.Goroutines {
-		with := t.WithGoroutines(ctx)
-		p.ends = append(p.ends, func() { _ = with.Close() })
-		t = with
+		all := t.WithGoroutines(ctx)
+		p.ends = append(p.ends, func() { _ = all.Close() })
+		t = all
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
