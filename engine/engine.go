@@ -218,7 +218,7 @@ func (e *Engine) Finder(path string) object.Finder {
 	f := object.Finder{
 		Sysroot:   e.options.Sysroot,
 		Exe:       e.options.Exe,
-		Given:     e.options.Modules,
+		Provided:  e.options.Modules,
 		DebugDirs: e.options.DebugDirs,
 		Formats:   code.NewFormats(e.plugins),
 		Store:     e.store,

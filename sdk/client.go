@@ -22,8 +22,8 @@ import (
 
 // A Client is an Architecture in another process: the engine's side of the
 // connection. It is here because both sides encode alike; a plugin does not link
-// it. Every call ends with its context. What an answer says is decoded, not yet
-// judged: the Validate methods of the answers do that.
+// it. Every call ends with its context. Answers are decoded, not yet checked: their
+// Validate methods do that.
 //
 // An error is a *RemoteError where the architecture's own method failed, wraps
 // the context's error where that ended, wraps ErrMalformed where the answer
@@ -42,7 +42,7 @@ type Client struct {
 // An attachment is the plugin's connection to the engine, or an attempt to make it.
 type attachment struct {
 	settled chan struct{} // closed when the plugin is ready, or the rest is set
-	// isUnwanted says that the plugin asks nothing of the engine.
+	// isUnwanted: the plugin asks nothing of the engine.
 	isUnwanted bool
 	err        error
 }
@@ -56,7 +56,7 @@ func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.D
 	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone, ready: ready}
 }
 
-// attach waits until the plugin is ready to ask the engine, and says whether it will.
+// attach waits until the plugin is ready to ask the engine, and reports whether it will.
 // All calls share one connection, which outlives the call that began it; one that
 // failed or ended is made again.
 func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {
@@ -116,9 +116,9 @@ func (c *Client) serveEngine(a *attachment) {
 	}
 }
 
-// begin opens a session for a call that offers an engine. The call's context is
-// ofCall from then on.
-func (c *Client) begin(ctx context.Context, call string, e Engine) (ofCall context.Context, session uint64, end func(), err error) {
+// begin opens a session for a call that offers an engine. sessionCtx is the call's context
+// from then on.
+func (c *Client) begin(ctx context.Context, call string, e Engine) (sessionCtx context.Context, session uint64, end func(), err error) {
 	if e == nil {
 		return ctx, 0, func() {}, nil
 	}
@@ -133,36 +133,45 @@ func (c *Client) begin(ctx context.Context, call string, e Engine) (ofCall conte
 	return ctx, session, end, nil
 }
 
-// call makes a call with one message for an answer. p is the encoded request,
-// and err what encoding it gave.
-func call[P, R, A any](ctx context.Context, c *Client, name string, e Engine, p P, err error,
-	setSession func(uint64), rpc func(context.Context, P, ...grpc.CallOption) (R, error), most int, decode func(R) (*A, error),
-) (*A, error) {
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	ctx, session, end, err := c.begin(ctx, name, e)
+// A unaryCall is a call with one message for an answer: Q is the encoded request, R the
+// encoded answer and A the decoded one.
+type unaryCall[Q, R, A any] struct {
+	name      string
+	engine    Engine // the plugin may ask it; nil: the call offers none
+	request   Q
+	session   *uint64 // in request, where the engine's session goes; nil: there is none
+	rpc       func(context.Context, Q, ...grpc.CallOption) (R, error)
+	maxAnswer int // bytes
+	decode    func(R) (*A, error)
+}
+
+// do makes the call.
+func (u *unaryCall[Q, R, A]) do(ctx context.Context, c *Client) (*A, error) {
+	ctx, session, end, err := c.begin(ctx, u.name, u.engine)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	if setSession != nil {
-		setSession(session)
+	if u.session != nil {
+		*u.session = session
 	}
-	r, err := rpc(ctx, p, grpc.MaxCallRecvMsgSize(most), grpc.MaxCallSendMsgSize(maxRequest))
+	r, err := u.rpc(ctx, u.request, grpc.MaxCallRecvMsgSize(u.maxAnswer), grpc.MaxCallSendMsgSize(maxRequest))
 	if err != nil {
-		return nil, callError(ctx, name, err)
+		return nil, callError(ctx, u.name, err)
 	}
-	a, err := decode(r)
+	a, err := u.decode(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", u.name, err)
 	}
 	return a, nil
 }
 
 // Describe asks for the description, which is not validated.
 func (c *Client) Describe(ctx context.Context) (*Description, error) {
-	return call(ctx, c, "Describe", nil, &pb.DescribeRequest{}, nil, nil, c.rpc.Describe, maxDescription, decodeDescription)
+	u := unaryCall[*pb.DescribeRequest, *pb.Description, Description]{
+		name: "Describe", request: &pb.DescribeRequest{}, rpc: c.rpc.Describe, maxAnswer: maxDescription, decode: decodeDescription,
+	}
+	return u.do(ctx, c)
 }
 
 // OpenTarget makes the call of Architecture.
@@ -185,11 +194,11 @@ func (c *Client) OpenTarget(ctx context.Context, e Engine, req *OpenTargetReques
 	if err != nil {
 		return nil, streamError(ctx, name, err)
 	}
-	head := part.GetAnswer()
-	if head == nil {
+	first := part.GetAnswer()
+	if first == nil {
 		return nil, fmt.Errorf("%s: %w: OpenTargetPart: the first part is no answer", name, ErrMalformed)
 	}
-	a, left, err := decodeOpenTargetAnswer(head)
+	a, left, err := decodeOpenTargetAnswer(first)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -326,29 +335,51 @@ func streamError(ctx context.Context, name string, err error) error {
 // FrameRules makes the call of Architecture.
 func (c *Client) FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error) {
 	p := encodeFrameRulesRequest(req)
-	return call(ctx, c, "FrameRules", e, p, nil, func(s uint64) { p.Session = s }, c.rpc.FrameRules, maxAnswer, decodeFrameRulesAnswer)
+	u := unaryCall[*pb.FrameRulesRequest, *pb.FrameRulesAnswer, FrameRulesAnswer]{
+		name: "FrameRules", engine: e, request: p, session: &p.Session, rpc: c.rpc.FrameRules, maxAnswer: maxAnswer, decode: decodeFrameRulesAnswer,
+	}
+	return u.do(ctx, c)
 }
 
 // BindThreads makes the call of Architecture.
 func (c *Client) BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error) {
+	const name = "BindThreads"
 	p, err := encodeBindThreadsRequest(req)
-	return call(ctx, c, "BindThreads", e, p, err, func(s uint64) { p.Session = s }, c.rpc.BindThreads, maxAnswer, decodeBindThreadsAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	u := unaryCall[*pb.BindThreadsRequest, *pb.BindThreadsAnswer, BindThreadsAnswer]{
+		name: name, engine: e, request: p, session: &p.Session, rpc: c.rpc.BindThreads, maxAnswer: maxAnswer, decode: decodeBindThreadsAnswer,
+	}
+	return u.do(ctx, c)
 }
 
 // Translate makes the call of Architecture.
 func (c *Client) Translate(ctx context.Context, e Engine, req *TranslateRequest) (*TranslateAnswer, error) {
 	p := encodeTranslateRequest(req)
-	return call(ctx, c, "Translate", e, p, nil, func(s uint64) { p.Session = s }, c.rpc.Translate, maxAnswer, decodeTranslateAnswer)
+	u := unaryCall[*pb.TranslateRequest, *pb.TranslateAnswer, TranslateAnswer]{
+		name: "Translate", engine: e, request: p, session: &p.Session, rpc: c.rpc.Translate, maxAnswer: maxAnswer, decode: decodeTranslateAnswer,
+	}
+	return u.do(ctx, c)
 }
 
 // ClassifyReturn makes the call of Architecture.
 func (c *Client) ClassifyReturn(ctx context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error) {
+	const name = "ClassifyReturn"
 	p, err := encodeClassifyReturnRequest(req)
-	return call(ctx, c, "ClassifyReturn", nil, p, err, nil, c.rpc.ClassifyReturn, maxAnswer, decodeClassifyReturnAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	u := unaryCall[*pb.ClassifyReturnRequest, *pb.ClassifyReturnAnswer, ClassifyReturnAnswer]{
+		name: name, request: p, rpc: c.rpc.ClassifyReturn, maxAnswer: maxAnswer, decode: decodeClassifyReturnAnswer,
+	}
+	return u.do(ctx, c)
 }
 
 // Disassemble makes the call of Architecture.
 func (c *Client) Disassemble(ctx context.Context, req *DisassembleRequest) (*DisassembleAnswer, error) {
-	p := encodeDisassembleRequest(req)
-	return call(ctx, c, "Disassemble", nil, p, nil, nil, c.rpc.Disassemble, maxAnswer, decodeDisassembleAnswer)
+	u := unaryCall[*pb.DisassembleRequest, *pb.DisassembleAnswer, DisassembleAnswer]{
+		name: "Disassemble", request: encodeDisassembleRequest(req), rpc: c.rpc.Disassemble, maxAnswer: maxAnswer, decode: decodeDisassembleAnswer,
+	}
+	return u.do(ctx, c)
 }

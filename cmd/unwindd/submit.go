@@ -235,7 +235,7 @@ func (f *submitFlags) task(cmd *cobra.Command, path string) (fleet.Task, error) 
 	if err != nil {
 		return fleet.Task{}, usageError{err}
 	}
-	_, options, _ := j.Asked(name)
+	_, options, _ := j.Wire(name)
 	return fleet.NewTask(kind, options)
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/cfi"
 	"github.com/unwindd/unwindd/engine/object"
@@ -24,12 +25,18 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file has what a Breakpad symbol file says of an object: its names, its rows and
-// where its functions lie. One is looked for when the first of them is needed, and only
-// where the object has no debug information: both are made from the same, and the symbol
-// file says less.
+// This file reads the names, the rows and the bounds of functions from the Breakpad symbol file
+// of an object. It is looked for when the first of them is needed, and only where the object has
+// no debug information: both are made from the same data, and the symbol file has less of it.
 
-// A symbolUse is what came of looking for the symbol file of an object.
+// breakpadUse is the symbol file of an object. Its members have their own locks.
+type breakpadUse struct {
+	once     sync.Once
+	use      atomic.Pointer[symbolUse] // nil until the file was looked for
+	wantOnce sync.Once                 // see Object.wantSymbols
+}
+
+// A symbolUse is the result of looking for the symbol file of an object.
 type symbolUse struct {
 	file     *symbolFile // nil: there is none
 	base     uint64      // the address of the object that its addresses count from
@@ -41,26 +48,21 @@ type symbolUse struct {
 // symbolFile looks for the symbol file of the object, once. It may be called with mu and
 // without, after resolver.
 func (o *Object) symbolFile() *symbolUse {
-	o.symbolFileOnce.Do(func() {
+	o.breakpad.once.Do(func() {
 		use := &symbolUse{}
-		if base, ok := o.symbolBase(); ok && !o.hasDebugInfo() && o.made == nil {
+		if base, ok := o.symbolBase(); ok && !o.hasDebugInfo() && o.memory.jit == nil {
 			use.base = base
 			o.findSymbolFile(use)
 		}
-		o.symbolUse.Store(use)
+		o.breakpad.use.Store(use)
 	})
-	return o.symbolUse.Load()
+	return o.breakpad.use.Load()
 }
 
-// hasDebugInfo says whether the object or its debug file has debug information.
-func (o *Object) hasDebugInfo() bool {
-	return o.File != nil && (o.File.HasDebugInfo() || o.debug.Object != nil && o.debug.Object.HasDebugInfo())
-}
-
-// symbolBase is where the addresses of a symbol file count from: the first segment of an
+// symbolBase returns where the addresses of a symbol file count from: the first segment of an
 // ELF file, the image base of a PE file. Without a file it is 0 where the target names the
-// symbol file, as a minidump does, and else where its first segment is. It is false for
-// what has no symbol files, and where the target does not say where the module begins.
+// symbol file, as a minidump does, and else where its first segment is. It is false for an
+// object without symbol files, and where the target does not tell where the module begins.
 func (o *Object) symbolBase() (uint64, bool) {
 	base := uint64(math.MaxUint64)
 	switch {
@@ -69,8 +71,8 @@ func (o *Object) symbolBase() (uint64, bool) {
 	case o.File == nil && o.symbolID.DebugID != "":
 		return 0, true
 	case o.File == nil:
-		for i := range o.segments {
-			base = min(base, o.segments[i].Address)
+		for i := range o.memory.segments {
+			base = min(base, o.memory.segments[i].Address)
 		}
 	default:
 		return o.File.ImageBase()
@@ -78,9 +80,9 @@ func (o *Object) symbolBase() (uint64, bool) {
 	return base, base != math.MaxUint64
 }
 
-// symbolIDs are the names by which stores may know the symbol file. Where the target does
-// not tell, they are made of the build ID; Breakpad's dump_syms takes the name of the
-// file, and its writer of dumps the one that others depend on it by.
+// symbolIDs returns the names by which stores may know the symbol file. Where the target does
+// not tell, they are made of the build ID; Breakpad's dump_syms takes the name of the file, and
+// its writer of dumps the name by which others depend on it (DT_SONAME).
 func (o *Object) symbolIDs() []target.SymbolID {
 	if o.symbolID.DebugID != "" {
 		return []target.SymbolID{o.symbolID}
@@ -104,8 +106,8 @@ func (o *Object) symbolIDs() []target.SymbolID {
 	return list
 }
 
-// peSymbolIDs are those of a PE file: what it says of its debug information, which for
-// MinGW's linker is in no other file.
+// peSymbolIDs returns the symbolIDs of a PE file, by its reference to its debug information, which
+// for MinGW's linker is in no other file.
 func (o *Object) peSymbolIDs() []target.SymbolID {
 	var id pe.Identity
 	err := object.Guard(func() (err error) { id, err = o.File.PE().Identity(); return err })
@@ -119,15 +121,15 @@ func (o *Object) peSymbolIDs() []target.SymbolID {
 	return []target.SymbolID{{DebugFile: object.LastPart(name), DebugID: id.DebugID(), CodeID: id.CodeID()}}
 }
 
-// deletedSuffix is what the kernel appends to the path of a file that has no name any more.
+// deletedSuffix is appended by the kernel to the path of a file that has no name any more.
 const deletedSuffix = " (deleted)"
 
 // findSymbolFile opens the symbol file.
 func (o *Object) findSymbolFile(use *symbolUse) {
 	for _, id := range o.symbolIDs() {
 		use.isUnseen = o.finder.IsUnseen
-		tried := o.finder.SymbolFiles(id.DebugFile, id.DebugID, func(at string) bool {
-			return use.try(o.library, at, id.DebugID)
+		tried := o.finder.SymbolFiles(id.DebugFile, id.DebugID, func(file string) bool {
+			return use.try(o.library, file, id.DebugID)
 		})
 		use.tried = append(use.tried, tried...)
 		if use.file != nil {
@@ -137,48 +139,49 @@ func (o *Object) findSymbolFile(use *symbolUse) {
 	}
 }
 
-// try takes the file at a path if it is of a build, and says whether others are to be
-// looked at.
-func (u *symbolUse) try(l *Library, at, debugID string) (isMore bool) {
-	m, err := breakpad.Identify(at)
+// try takes the file at a path if it has the identifier of a build, and reports whether to look at
+// others.
+func (u *symbolUse) try(l *Library, file, debugID string) (isMore bool) {
+	m, err := breakpad.Identify(file)
 	if err == nil && !m.IsID(debugID) {
 		u.tried = append(u.tried, object.Attempt{
-			Path: u.called(at), Reason: fmt.Sprintf("its MODULE record has the identifier %.80q, expected %s", m.ID, debugID), Kind: object.Mismatched,
+			Path: u.displayPath(file), Reason: fmt.Sprintf("its MODULE record has the identifier %.80q, expected %s", m.ID, debugID), Kind: object.Mismatched,
 		})
 		return true
 	}
 	if err == nil {
-		u.file, err = l.symbols.use(at)
+		u.file, err = l.symbols.use(file)
 	}
 	switch {
 	case err == nil:
 		return false
 	case !errors.Is(err, fs.ErrNotExist):
-		u.tried = append(u.tried, object.Attempt{Path: u.called(at), Reason: strings.TrimPrefix(err.Error(), at+": "), Kind: object.Unreadable})
+		u.tried = append(u.tried, object.Attempt{Path: u.displayPath(file), Reason: strings.TrimPrefix(err.Error(), file+": "), Kind: object.Unreadable})
 	}
 	return true
 }
 
-// called is what a symbol file is called: for who does not see this machine by its name.
-func (u *symbolUse) called(file string) string {
+// displayPath returns the path of a symbol file in reports; for users who do not see this machine
+// it is its name.
+func (u *symbolUse) displayPath(file string) string {
 	if u.isUnseen {
 		return filepath.Base(file)
 	}
 	return file
 }
 
-// takeProblems says what the file holds that is not used.
+// takeProblems adds problems for the records of the file that are not used.
 func (u *symbolUse) takeProblems() {
 	if c := u.file.Counts(); c.FrameData+c.FPO > 0 {
 		u.problems = append(u.problems, fmt.Sprintf(
-			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.called(u.file.Path()), c.FrameData+c.FPO))
+			"%s: it has %d STACK WIN records: frames of 32-bit x86 by STACK WIN are not unwound", u.displayPath(u.file.Path()), c.FrameData+c.FPO))
 	}
 }
 
-// maxSymbolProblems is how many problems of a symbol file are told.
+// maxSymbolProblems is how many problems of a symbol file are listed.
 const maxSymbolProblems = 8
 
-// allProblems are what is wrong with the file by now.
+// allProblems returns the problems of the file so far.
 func (u *symbolUse) allProblems() []string {
 	if u.file == nil {
 		return nil
@@ -190,39 +193,39 @@ func (u *symbolUse) allProblems() []string {
 			more += len(first) - i
 			break
 		}
-		list = append(list, strings.ReplaceAll(err.Error(), u.file.Path(), u.called(u.file.Path())))
+		list = append(list, strings.ReplaceAll(err.Error(), u.file.Path(), u.displayPath(u.file.Path())))
 	}
 	if more > 0 {
-		list = append(list, fmt.Sprintf("%s: %d more problems", u.called(u.file.Path()), more))
+		list = append(list, fmt.Sprintf("%s: %d more problems", u.displayPath(u.file.Path()), more))
 	}
 	return list
 }
 
-// at is an address of the file for one of the object; false where the file is of none.
-func (u *symbolUse) at(address uint64) (uint64, bool) {
+// fileAddress returns the address of the file for one of the object; false where there is none.
+func (u *symbolUse) fileAddress(address uint64) (uint64, bool) {
 	return address - u.base, u.file != nil && address >= u.base
 }
 
-// symbolFunction is the FUNC record at an address of the object.
+// symbolFunction returns the FUNC record at an address of the object.
 func (o *Object) symbolFunction(address uint64) (s symbol.Symbol, ok bool) {
 	u := o.symbolFile()
-	at, ok := u.at(address)
+	address, ok = u.fileAddress(address)
 	if !ok {
 		return s, false
 	}
 	o.library.symbols.lookedUp()
-	fn, ok := u.file.Function(at)
+	fn, ok := u.file.Function(address)
 	if !ok || fn.End <= fn.Start {
 		return s, false
 	}
 	return symbol.Symbol{Name: fn.Name, Start: fn.Start + u.base, End: fn.End + u.base}, true
 }
 
-// IsMade reports whether it is code that a runtime made and kept.
-func (o *Object) IsMade() bool { return o.made != nil }
+// IsJIT reports whether it is JIT code.
+func (o *Object) IsJIT() bool { return o.memory.jit != nil }
 
-// IsKnown says whether more is known of the object's code than what memory holds: its
-// file, or a symbol file. What a runtime made has neither.
+// IsKnown reports whether the object's code has a file, or a symbol file, and not just bytes in
+// memory. JIT code has neither.
 func (o *Object) IsKnown() bool {
 	if o.File != nil {
 		return true
@@ -230,13 +233,13 @@ func (o *Object) IsKnown() bool {
 	return o.symbolFile().file != nil
 }
 
-// breakpadNames are what the symbol file says: its functions, or its public symbols.
+// breakpadNames are the names of the symbol file: its functions, or its public symbols.
 type breakpadNames struct {
 	object   *Object
 	isPublic bool
 }
 
-// newBreakpadNames are those of FUNC records.
+// newBreakpadNames returns the names of FUNC records.
 func newBreakpadNames(o *Object) symbol.Source {
 	o.resolver() // finds the debug file
 	if u := o.symbolFile(); u.file == nil || u.file.Counts().Functions == 0 {
@@ -245,8 +248,8 @@ func newBreakpadNames(o *Object) symbol.Source {
 	return breakpadNames{o, false}
 }
 
-// newPublicNames are those of PUBLIC records, which do not say where a function ends: the
-// symbols of a file do.
+// newPublicNames returns the names of PUBLIC records, which do not tell where a function ends:
+// the symbols of a file do.
 func newPublicNames(o *Object) symbol.Source {
 	if u := o.symbolFile(); u.file == nil || u.file.Counts().Publics == 0 {
 		return nil
@@ -256,15 +259,15 @@ func newPublicNames(o *Object) symbol.Source {
 
 func (s breakpadNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	u := s.object.symbolFile()
-	at, ok := u.at(address)
+	address, ok := u.fileAddress(address)
 	if !ok {
 		return dst, nil
 	}
-	if _, isFunction := u.file.Function(at); isFunction == s.isPublic {
+	if _, isFunction := u.file.Function(address); isFunction == s.isPublic {
 		return dst, nil
 	}
 	before := len(dst)
-	frames, err := u.file.Frames(dst, at)
+	frames, err := u.file.Frames(dst, address)
 	for i := before; i < len(frames); i++ {
 		if frames[i].HasStart {
 			frames[i].Start += u.base
@@ -284,40 +287,38 @@ func newBreakpadRows(o *Object) RowSource {
 	return breakpadRows{o}
 }
 
-func (s breakpadRows) Row(_ context.Context, at *Lookup) (*Row, error) {
+func (s breakpadRows) Row(_ context.Context, l *Lookup) (*Row, error) {
 	o := s.object
 	u := o.symbolFile()
-	address, ok := u.at(at.Address)
+	address, ok := u.fileAddress(l.Address)
 	if !ok {
 		return nil, nil
 	}
-	if f, ok := o.symbolFunction(at.Address); ok && !at.Bounds.IsKnown {
-		at.Bounds = Bounds{f.Start, f.End, true, f.Name}
-	}
+	l.bound(symbolBounds(o.symbolFunction(l.Address)))
 	row := new(cfi.Row)
 	found, err := u.file.Row(row, address, o.machine.breakpadRegister)
 	o.library.symbols.lookedUp()
 	switch {
 	case err != nil:
-		at.problem("%v", err)
+		l.problem("%v", err)
 		return nil, noRow(err.Error())
 	case !found:
 		return nil, nil
 	}
 	row.Start, row.End = row.Start+u.base, row.End+u.base
 	row.SignalFrame = isTrampoline(row, uint64(o.machine.Description.SP))
-	return &Row{Rules: row, By: ByBreakpad, Outermost: u.outermost(address, at.IsExact)}, nil
+	return &Row{Rules: row, By: ByBreakpad, Outermost: u.outermost(address, l.IsExact)}, nil
 }
 
-// isTrampoline says whether a row is that of a function that a signal handler returns to,
-// which records do not say: its CFA is what the signal saved on the stack, above the stack
-// pointer, and its return address lies nowhere near the CFA.
+// isTrampoline reports whether a signal handler returns to the function of a row, which records
+// do not tell: its CFA was saved on the stack by the signal, above the stack pointer, and its
+// return address lies nowhere near the CFA.
 func isTrampoline(row *cfi.Row, sp uint64) bool {
 	i := slices.IndexFunc(row.Rules, func(r cfi.RegisterRule) bool { return r.Column == row.ReturnAddress })
 	return i >= 0 && row.Rules[i].Rule.Kind == cfi.Expression && row.CFA.Kind == cfi.CFAExpression && isLoadedFrom(row.CFA.Expr, sp)
 }
 
-// isLoadedFrom says whether an expression loads a word from an offset of a register, as
+// isLoadedFrom reports whether an expression loads a word from an offset of a register, as
 // breakpad.File.Row writes that (DWARF 5, 2.5.1).
 func isLoadedFrom(e []byte, register uint64) bool {
 	const breg0, deref, plus, lit0, lit31, consts = 0x70, 0x06, 0x22, 0x30, 0x4f, 0x11
@@ -336,12 +337,12 @@ func isLoadedFrom(e []byte, register uint64) bool {
 	return string(e[next:]) == string([]byte{plus, deref})
 }
 
-// outermostFunctions are those of Linux in whose call frame information the return address
-// is undefined, which dump_syms leaves out. True says that calls in it only are made on a
-// stack that begins there.
+// outermostFunctions are the functions of Linux in whose call frame information the return
+// address is undefined, which dump_syms leaves out. True: only calls in it are made on a stack
+// that begins there.
 var outermostFunctions = map[string]bool{"_start": false, "clone": true, "__clone": true, "clone3": true, "__clone3": true}
 
-// outermost is why the function at an address of the file has no caller; "" where it has
+// outermost returns why the function at an address of the file has no caller; "" where it has
 // one.
 func (u *symbolUse) outermost(address uint64, isExact bool) string {
 	if u.file.Module().OS != "Linux" {
@@ -354,8 +355,8 @@ func (u *symbolUse) outermost(address uint64, isExact bool) string {
 	return name + " has no caller"
 }
 
-// nameAt is the name of the function at an address of the file; "" where it has none. Of a
-// FUNC record the lines and inlined calls are not read for it.
+// nameAt returns the name of the function at an address of the file; "" where it has none. The
+// lines and inlined calls of a FUNC record are not read for it.
 func (u *symbolUse) nameAt(address uint64) string {
 	if fn, ok := u.file.Function(address); ok {
 		return fn.Name
@@ -367,7 +368,7 @@ func (u *symbolUse) nameAt(address uint64) string {
 	return frames[len(frames)-1].Function
 }
 
-// breakpadRegister is the number of a register by its name in STACK CFI records
+// breakpadRegister returns the number of a register by its name in STACK CFI records
 // ("STACK CFI records" of Breakpad's docs/symbol_files.md): "$rsp" or "x29", and ".ra" for
 // the column of the return address.
 func (m *Machine) breakpadRegister(name string) (uint64, bool) {
@@ -379,7 +380,7 @@ func (m *Machine) breakpadRegister(name string) (uint64, bool) {
 	return number, ok
 }
 
-// registerNumbers are the numbers of an architecture's registers by name.
+// registerNumbers returns the numbers of an architecture's registers by name.
 func registerNumbers(d *sdk.Description) map[string]uint64 {
 	numbers := map[string]uint64{}
 	for i := range d.Registers {
@@ -399,7 +400,7 @@ func registerNumbers(d *sdk.Description) map[string]uint64 {
 	return numbers
 }
 
-// registerNames are made when the first symbol file needs them.
+// registerNames are the registers by name, made when the first symbol file needs them.
 type registerNames struct {
 	registersOnce sync.Once
 	registers     map[string]uint64

@@ -21,9 +21,9 @@ func newCallFrames(o *Object) RowSource {
 	if err != nil {
 		o.problem("%v", err)
 	}
-	if o.debugLaid != nil {
-		// The .eh_frame of a debug file is the object's, without its bytes.
-		more, err := o.loadedTables(o.debugLaid)
+	if o.debug.laid != nil {
+		// The .eh_frame of a debug file repeats the object's, without its bytes.
+		more, err := o.loadedTables(o.debug.laid)
 		if err != nil {
 			o.problem("%v", err)
 		}
@@ -41,16 +41,16 @@ func newCallFrames(o *Object) RowSource {
 			o.problem("%v", t.Err)
 			continue
 		}
-		o.frames = append(o.frames, t)
+		o.rows.frames = append(o.rows.frames, t)
 	}
-	if len(o.frames) == 0 {
+	if len(o.rows.frames) == 0 {
 		return nil
 	}
 	return callFrames{o}
 }
 
 func (s callFrames) problems() (list []string) {
-	for _, t := range s.object.frames {
+	for _, t := range s.object.rows.frames {
 		for _, err := range t.Problems() {
 			list = append(list, err.Error())
 		}
@@ -58,32 +58,32 @@ func (s callFrames) problems() (list []string) {
 	return list
 }
 
-// Row finds the row of the first FDE that has one. One entry that cannot be read
-// is no reason to stop: others may know the function.
-func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
+// Row finds the row of the first FDE that has one. An entry that cannot be read is no reason to
+// stop: others may know the function.
+func (s callFrames) Row(ctx context.Context, l *Lookup) (*Row, error) {
 	none := &NoRow{}
-	for _, t := range s.object.frames {
-		found, fde, err := callFrameRow(t.Table, at)
+	for _, t := range s.object.rows.frames {
+		found, fde, err := callFrameRow(t.Table, l)
 		isEntered := false
-		if errors.Is(err, cfi.ErrNoFDE) && !at.IsExact {
-			if found, fde = s.object.enteredRow(ctx, t.Table, at.PC); found != nil {
+		if errors.Is(err, cfi.ErrNoFDE) && !l.IsExact {
+			if found, fde = s.object.enteredRow(ctx, t.Table, l.PC); found != nil {
 				isEntered, err = true, nil
 			}
 		}
-		if fde != nil && !at.Bounds.IsKnown {
-			at.Bounds = Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
+		if fde != nil {
+			l.bound(fdeBounds(fde))
 		}
 		switch {
 		case err == nil:
-			if row := s.object.goTop(ctx, at, found); row != nil {
+			if row := s.object.goTop(ctx, l, found); row != nil {
 				return row, nil
 			}
-			if row := s.object.betweenCalls(ctx, at, fde, found); row != nil {
+			if row := s.object.betweenCalls(ctx, l, fde, found); row != nil {
 				return row, nil
 			}
-			dialect := s.object.dialects.ofCIE(fde.CIE)
+			dialect := s.object.plugin.dialects.ofCIE(fde.CIE)
 			if t.Section == ".eh_frame" {
-				dialect = at.completeByCode(found, dialect)
+				dialect = l.completeByCode(found, dialect)
 			}
 			s.object.machine.countPushed(found)
 			s.object.machine.countPushedBefore(fde, found)
@@ -92,34 +92,33 @@ func (s callFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 		case errors.Is(err, errEmptyFDE):
 			none.Reasons = append(none.Reasons, err.Error())
 		default:
-			at.problem("%s: %v", s.object.File.Name(), err)
+			l.problem("%s: %v", s.object.File.Name(), err)
 			none.Reasons = append(none.Reasons, err.Error())
 		}
 	}
 	return nil, none
 }
 
-// errEmptyFDE says that an FDE is no information. Compilers write such FDEs for
-// accelerators: that nothing is said of a frame does not make it the outermost.
+// errEmptyFDE is the error of an FDE without information. Compilers write such FDEs for
+// accelerators; they do not make a frame the outermost.
 var errEmptyFDE = errors.New("has no rule for the CFA")
 
-// callFrameRow finds the row of a table. A signal trampoline is entered by
-// returning to its first instruction, so the byte before it belongs to nobody:
-// an FDE with the augmentation S that starts exactly at the PC is taken although
-// the PC came as a return address.
-func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
-	fde, err := t.FDE(at.Address)
-	if !at.IsExact && (err != nil || !fde.CIE.SignalFrame) {
-		if begins, beginsErr := t.FDE(at.PC); beginsErr == nil && begins.CIE.SignalFrame {
+// callFrameRow finds the row of a table. A signal trampoline is entered by returning to its first
+// instruction, so the byte before belongs to no function: an FDE with the augmentation S that
+// starts exactly at the PC is taken although the PC came as a return address.
+func callFrameRow(t *cfi.Table, l *Lookup) (*cfi.Row, *cfi.FDE, error) {
+	fde, err := t.FDE(l.Address)
+	if !l.IsExact && (err != nil || !fde.CIE.SignalFrame) {
+		if begins, beginsErr := t.FDE(l.PC); beginsErr == nil && begins.CIE.SignalFrame {
 			fde, err = begins, nil
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	address := at.Address
+	address := l.Address
 	if fde.CIE.SignalFrame {
-		address = at.PC
+		address = l.PC
 	}
 	var row cfi.Row
 	if err := fde.RowAt(address, &row); err != nil {
@@ -128,16 +127,15 @@ func callFrameRow(t *cfi.Table, at *Lookup) (*cfi.Row, *cfi.FDE, error) {
 	if !isCFA(&row) {
 		return nil, fde, fmt.Errorf("call frame information: the FDE at offset %#x, of %#x to %#x, %w", fde.Offset, fde.Start, fde.End, errEmptyFDE)
 	}
-	if err := breakCircle(&row, fde, at); err != nil {
+	if err := breakCircle(&row, fde, l); err != nil {
 		return nil, fde, err
 	}
 	return &row, fde, nil
 }
 
-// breakCircle has no rule of a row lead to itself, which is ill-formed (A.6.4.1): registers
-// of which that is so are undefined, and it is a problem. Without the return address
-// there is no row.
-func breakCircle(row *cfi.Row, fde *cfi.FDE, at *Lookup) error {
+// breakCircle makes registers undefined whose rules lead back to themselves, which is ill-formed
+// (A.6.4.1) and a problem. Without the return address there is no row.
+func breakCircle(row *cfi.Row, fde *cfi.FDE, l *Lookup) error {
 	circle := row.Circle()
 	if circle == nil {
 		return nil
@@ -151,13 +149,13 @@ func breakCircle(row *cfi.Row, fde *cfi.FDE, at *Lookup) error {
 			row.Rules[i].Rule = cfi.Rule{Kind: cfi.Undefined}
 		}
 	}
-	at.problem("%v", err)
+	l.problem("%v", err)
 	return nil
 }
 
-// countPushed completes a row of a function that is entered with its return address on
-// the stack although the architecture's calls leave it in a register, as the description
-// says that some are: the caller's stack pointer is above what was pushed.
+// countPushed completes a row of a function that is entered with its return address on the stack
+// although the architecture's calls leave it in a register, as Description.EntryPushed declares:
+// the caller's stack pointer is above the words that were pushed.
 func (m *Machine) countPushed(row *cfi.Row) {
 	d := m.Description
 	if d.EntryPushed == 0 || row.CFA.Kind != cfi.CFARegister || row.CFA.Register != uint64(d.SP) && row.CFA.Register != uint64(d.FP) {
@@ -187,7 +185,7 @@ func (m *Machine) countPushedBefore(fde *cfi.FDE, row *cfi.Row) {
 	if m.Description.EntryPushed == 0 || row.Start != fde.Start || row.End >= fde.End {
 		return
 	}
-	if back, isSaid := row.Rule(row.ReturnAddress); isSaid && back.Kind != cfi.Unspecified {
+	if back, hasRule := row.Rule(row.ReturnAddress); hasRule && back.Kind != cfi.Unspecified {
 		return
 	}
 	var next cfi.Row

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
+	"sync/atomic"
 
 	"github.com/unwindd/unwindd/engine/object"
 )
@@ -16,30 +18,44 @@ type Companion struct {
 	object *object.Object
 }
 
-// Suffix is what stands behind the name that it shares with the code object.
+// Suffix returns the end of its name, behind the name of the code object.
 func (c *Companion) Suffix() string { return c.suffix }
 
-// Name is what the file is called in what is said of it.
+// Name returns the name of the file in messages.
 func (c *Companion) Name() string { return c.object.Name() }
 
-// Data is the file's bytes. They are valid as long as the code object.
+// Data returns the file's bytes. They are valid as long as the code object.
 func (c *Companion) Data() []byte { return c.object.Data() }
 
-// Companions opens the files that belong to the object, once. problems say what
-// is there and not used; they are told the first time.
+// companionFiles are the files beside an object. once opens them; list is nil until then.
+type companionFiles struct {
+	once sync.Once
+	list atomic.Pointer[[]Companion]
+}
+
+func (f *companionFiles) close() {
+	if list := f.list.Load(); list != nil {
+		for _, c := range *list {
+			_ = c.object.Close()
+		}
+	}
+}
+
+// Companions opens the files that belong to the object, once. problems are why others are not
+// used; only the first call returns them.
 func (o *Object) Companions() (list []Companion, problems []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	problems = o.openCompanions()
-	return *o.companions.Load(), problems
+	return *o.beside.list.Load(), problems
 }
 
-// openCompanions opens the files beside the code object that its architecture
-// asks for and recognises, once. What is there and not used is said.
+// openCompanions opens the files beside the code object that its architecture names and
+// recognises, once. The caller holds mu.
 func (o *Object) openCompanions() (problems []string) {
-	o.besideOnce.Do(func() {
+	o.beside.once.Do(func() {
 		list := []Companion{}
-		defer func() { o.companions.Store(&list) }()
+		defer func() { o.beside.list.Store(&list) }()
 		arch := o.findMachine()
 		if arch == nil || o.File == nil {
 			return
@@ -64,8 +80,8 @@ func (o *Object) openCompanions() (problems []string) {
 // openBeside opens one file beside the code object.
 func (o *Object) openBeside(suffix string) (*object.Object, error) {
 	finder := &o.finder
-	if o.companion != nil {
-		name, data, err := o.companion(suffix)
+	if o.memory.companion != nil {
+		name, data, err := o.memory.companion(suffix)
 		if err != nil {
 			return nil, err
 		}
@@ -73,20 +89,20 @@ func (o *Object) openBeside(suffix string) (*object.Object, error) {
 	}
 	path := o.File.Path()
 	name, ok := object.Beside(path, suffix)
-	if path == "" || finder.Owner != nil || !ok || o.File.Name() != path { // what is inside a file has nothing beside it; an owner gives what is beside one
+	if path == "" || finder.Owner != nil || !ok || o.File.Name() != path { // a file inside another has none beside it; an owner has its own
 		return nil, fs.ErrNotExist
 	}
 	return finder.OpenBeside(name)
 }
 
-// isRecognised says whether a file is one of an architecture.
+// isRecognised reports whether an architecture recognises a file.
 func isRecognised(arch *Machine, o *object.Object) (is bool) {
 	err := object.Guard(func() error {
-		var head []byte
+		var data []byte
 		if o.IsForeign() {
-			head = o.Data()
+			data = o.Data()
 		}
-		is = arch.Plugin.Recognises(o.Machine(), o.OSABI(), o.Flags(), head)
+		is = arch.Plugin.Recognises(o.Machine(), o.OSABI(), o.Flags(), data)
 		return nil
 	})
 	return is && err == nil

@@ -12,26 +12,25 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// dialectList says in which dialect the expressions of an object are: those of
-// call frame information by the augmentation of the CIE, those of debugging
-// information by the augmentation or the producer of the unit. Without any answer of a plugin it is
-// standard DWARF.
+// dialectList finds the dialect of an object's expressions: in call frame information by the
+// augmentation of the CIE, in debugging information by the augmentation or the producer of the
+// unit. Without an answer of a plugin it is standard DWARF.
 type dialectList struct {
-	rules     []dialectRule // the first that fits
-	producers bool          // a rule is about producers
-	vendors   bool          // a rule is about augmentations
+	rules     []dialectRule // the first that fits counts
+	producers bool          // a rule has a producer
+	vendors   bool          // a rule has an augmentation
 	otherwise *locexpr.Dialect
 }
 
-// A dialectRule puts a dialect in force for the CIEs and units whose augmentation begins
-// so, or for the units whose producer does. One of the prefixes is set.
+// A dialectRule is the dialect of the CIEs and units whose augmentation has a prefix, or of the
+// units whose producer has. One of the prefixes is set.
 type dialectRule struct {
 	augmentation string
 	producer     string
 	dialect      *locexpr.Dialect
 }
 
-// newDialectList takes up what a plugin says of an object.
+// newDialectList makes the list of a plugin's answer about an object.
 func newDialectList(m *Machine, answer *sdk.OpenObjectAnswer) (l dialectList, err error) {
 	for _, o := range answer.Overrides {
 		dialect, err := m.Dialect(o.Dialect)
@@ -46,14 +45,14 @@ func newDialectList(m *Machine, answer *sdk.OpenObjectAnswer) (l dialectList, er
 	return l, err
 }
 
-// ofCIE is the dialect of the expressions of a CIE and its FDEs.
+// ofCIE returns the dialect of the expressions of a CIE and its FDEs.
 func (l *dialectList) ofCIE(c *cfi.CIE) *locexpr.Dialect {
 	return l.find(func(r *dialectRule) bool {
 		return r.augmentation != "" && strings.HasPrefix(c.Augmentation, r.augmentation)
 	})
 }
 
-// ofUnit is the dialect of the expressions of a unit of .debug_info.
+// ofUnit returns the dialect of the expressions of a unit of .debug_info.
 func (l *dialectList) ofUnit(u dwarf.Unit) *locexpr.Dialect {
 	producer := ""
 	if l.producers {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package code has code objects at work: where the rows of call frame
-// information of an address come from, what the code there is called, and what
-// else a walk asks of it.
+// Package code has code objects at work: it finds the rows of call frame information and the names
+// of an address, and whatever else a walk needs of the code there.
 //
-// A Library holds the code objects of an engine. A code object that several
-// targets have loaded is one Object, told by its file, so that its rows, its
-// names and what its architecture's plugin said of it are found out once:
+// A Library has the code objects of an engine. A code object that several targets have loaded is
+// one Object, identified by its file, so that its rows, its names and the answers of its
+// architecture's plugin are found once:
 //
 //	func show(ctx context.Context, plugins *plugin.Manager, m *target.Module, address uint64) {
 //		library := code.NewLibrary(plugins, code.DefaultBytes)
@@ -23,6 +22,6 @@
 // from the first of those in nameSources. A new source is a type with one method,
 // and a line in the list.
 //
-// The package is large because each source looks into the same Object, with its lock
-// held, and asks the sources before it.
+// The package is large because each source reads the same Object, with its lock held, and uses
+// the results of the sources before it.
 package code

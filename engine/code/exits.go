@@ -8,30 +8,26 @@ import (
 	"strings"
 
 	"github.com/unwindd/unwindd/engine/object"
-	"github.com/unwindd/unwindd/sdk"
 )
 
-// exitWindow is how much code is read of a function that nothing bounds.
-const exitWindow = 4096
-
-// exitBytes is about what the exits of a function take.
+// exitBytes is about how much memory the exits of a function take.
 const exitBytes = 200
 
-// Exits is where code goes on to without a call, by addresses of the object.
+// Exits are the addresses of the object at which code goes on without a call.
 type Exits struct {
-	Start, End uint64   // of what was read
+	Start, End uint64   // of the code that was read
 	Jumps      []uint64 // to other code
-	Slots      []uint64 // words that hold where a jump leads
+	Slots      []uint64 // words that have the target of a jump
 	IsOpen     bool     // it may go on elsewhere too
 }
 
-// Exits asks the plugin where the code at an address of the object goes on to; nil
-// where the plugin does not say. The answer is remembered.
+// Exits asks the plugin where the code at an address of the object goes on; nil where the
+// plugin does not know. The answer is remembered.
 func (o *Object) Exits(ctx context.Context, address uint64) (*Exits, error) {
 	o.resolver() // whose symbols bound functions
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e, ok := o.left[address]; ok {
+	if e, ok := o.code.exits.find(address); ok {
 		return e, nil
 	}
 	if err := o.open(ctx); err != nil {
@@ -41,39 +37,30 @@ func (o *Object) Exits(ctx context.Context, address uint64) (*Exits, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.left == nil {
-		o.left = map[uint64]*Exits{}
-	}
-	if len(o.left) < maxKept {
-		o.left[address] = e
-		o.bytes.Add(exitBytes)
-		o.library.bytes.Add(exitBytes)
-	}
+	remember(o, &o.code.exits, address, e, exitBytes)
 	return e, nil
 }
 
 func (o *Object) askExits(ctx context.Context, address uint64) (*Exits, error) {
 	bounds := o.bounds(address)
 	if !bounds.IsKnown {
-		bounds = Bounds{Start: address, End: min(o.codeWindow(address).End, address+exitWindow)}
+		bounds = Bounds{Start: address, End: o.codeWindow(address).End}
 	}
-	if bounds.End <= bounds.Start || bounds.End-bounds.Start > maxFunctionCode {
+	if !bounds.isReadable() {
 		return nil, nil
 	}
-	code := make([]byte, bounds.End-bounds.Start)
-	n, _ := o.readCode(bounds.Start, code)
-	if address-bounds.Start >= uint64(n) {
+	query, _ := o.codeRange(bounds, address, true) // as much as is there
+	n := uint64(len(query.Code))
+	if address-bounds.Start >= n {
 		return nil, nil
 	}
-	base := o.base(bounds.Start)
-	rules, err := o.askRules(ctx, sdk.CodeRange{
-		PC: address - base, Start: bounds.Start - base, Code: code[:n],
-		Bounded: bounds.IsKnown && n == len(code), Name: bounds.Name, Exact: true, Exits: true,
-	})
+	query.Exits = true
+	rules, err := o.askRules(ctx, query)
 	if err != nil || rules.Exits == nil {
 		return nil, err
 	}
-	e := &Exits{Start: bounds.Start, End: bounds.Start + uint64(n), IsOpen: rules.Exits.Open}
+	base := o.base(bounds.Start)
+	e := &Exits{Start: bounds.Start, End: bounds.Start + n, IsOpen: rules.Exits.Open}
 	for _, a := range rules.Exits.Jumps {
 		e.Jumps = append(e.Jumps, a+base)
 	}
@@ -87,8 +74,8 @@ func (o *Object) askExits(ctx context.Context, address uint64) (*Exits, error) {
 // functions of other objects are.
 var linkageSlots = []string{".got", ".got.plt"}
 
-// IsLinkageSlot says whether an address of the object is in one of them, or in a PE file's
-// table of imports.
+// IsLinkageSlot reports whether an address of the object is in one of linkageSlots, or in a PE
+// file's table of imports.
 func (o *Object) IsLinkageSlot(address uint64) bool {
 	if o.isLaid() || o.File == nil {
 		return false
@@ -102,11 +89,11 @@ func (o *Object) IsLinkageSlot(address uint64) bool {
 	})
 }
 
-// linkageCode begins the names of the sections whose code jumps to where a linkage slot
-// says: .plt, .plt.got, .plt.sec.
+// linkageCode begins the names of the sections whose code jumps to the address in a linkage
+// slot: .plt, .plt.got, .plt.sec.
 const linkageCode = ".plt"
 
-// IsLinkageCode says whether an address of the object is in one of them.
+// IsLinkageCode reports whether an address of the object is in such a section.
 func (o *Object) IsLinkageCode(address uint64) bool {
 	if o.isLaid() || o.File == nil {
 		return false

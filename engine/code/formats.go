@@ -14,17 +14,17 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file has the code objects that are no ELF files, which plugins read.
+// This file has plugins read code objects that are no ELF files.
 
-// NewFormats are the files that architectures recognise by their first bytes.
+// NewFormats returns the formats of files that architectures recognise by their first bytes.
 func NewFormats(plugins *plugin.Manager) object.Formats { return formats{plugins} }
 
 type formats struct{ plugins *plugin.Manager }
 
-// Recognises says whether an architecture claims a file that begins so. That
-// several do is an error of Nested.
-func (f formats) Recognises(head []byte) bool {
-	_, err := f.plugins.ForObject(0, 0, 0, head)
+// Recognises reports whether an architecture claims a file with such a beginning. That several do
+// is an error of Nested.
+func (f formats) Recognises(beginning []byte) bool {
+	_, err := f.plugins.ForObject(0, 0, 0, beginning)
 	var several *plugin.ErrAmbiguous
 	return err == nil || errors.As(err, &several)
 }
@@ -35,7 +35,7 @@ func (f formats) Nested(name string, data []byte) ([]object.Range, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The plugin may read on while the caller is gone: a copy cannot fault.
+	// The plugin may still read when the caller is gone: a copy cannot fault.
 	if len(data) > sdk.MaxFile {
 		return nil, tooLarge(data)
 	}
@@ -54,7 +54,7 @@ func tooLarge(data []byte) error {
 	return fmt.Errorf("a file of %d bytes, expected at most %d", len(data), sdk.MaxFile)
 }
 
-// wholeFile is the engine of a call about one file outside a target.
+// wholeFile is the engine as a plugin sees it in a call about one file without a target.
 type wholeFile struct{ data []byte }
 
 func (wholeFile) ReadMemory(context.Context, sdk.MemoryRange, []byte) (int, error) {

@@ -2,11 +2,11 @@
 
 package code
 
-// FoundBy says how a frame was found. A guess is never presented as a fact:
+// FoundBy is the method by which a frame was found. A guess is never presented as a fact:
 // ByFramePointer and ByScan are guesses.
 type FoundBy string
 
-// The ways to find a frame.
+// The methods to find a frame.
 const (
 	ByContext      FoundBy = "context"       // the thread's own registers
 	ByCFI          FoundBy = "cfi"           // .eh_frame, .debug_frame, .sframe or .gopclntab of the callee
@@ -21,10 +21,10 @@ const (
 	ByCallSite     FoundBy = "call-site"     // left by a tail call; its caller's call site and its own say so
 )
 
-// IsGuess says whether frames that were found so are guesses.
+// IsGuess reports whether the method is a guess.
 func (b FoundBy) IsGuess() bool { return b == ByFramePointer || b == ByScan }
 
-// IsDescribed says whether a frame was found by what a compiler wrote of the callee's code.
+// IsDescribed reports whether a compiler's description of the callee's code was used.
 func (b FoundBy) IsDescribed() bool { return b == ByCFI || b == ByBreakpad || b == ByPE }
 
 // A FoundIndex is a FoundBy in a byte: profiles have millions.
@@ -32,9 +32,9 @@ type FoundIndex uint8
 
 var allFound = [...]FoundBy{ByCFI, ByContext, ByObject, ByRules, ByFramePointer, ByScan, ByCallChain, ByLaunch, ByCallSite, ByBreakpad, ByPE}
 
-// Index is the FoundBy in a byte.
+// Index returns the FoundBy as a byte.
 func (b FoundBy) Index() FoundIndex {
-	if b == ByCFI { // which nearly all are
+	if b == ByCFI { // as nearly all frames
 		return 0
 	}
 	for i := range allFound {
@@ -45,8 +45,8 @@ func (b FoundBy) Index() FoundIndex {
 	return 0
 }
 
-// FoundBy is what the byte stands for.
+// FoundBy returns the method of the byte.
 func (i FoundIndex) FoundBy() FoundBy { return allFound[i] }
 
-// IsKnown says whether the byte stands for anything.
+// IsKnown reports whether the byte stands for a method.
 func (i FoundIndex) IsKnown() bool { return int(i) < len(allFound) }

@@ -10,13 +10,13 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// LaneAttributes are those of the functions and inlined calls at an address,
+// LaneAttributes are the lane attributes of the functions and inlined calls at an address,
 // innermost first.
 type LaneAttributes struct {
-	Scopes     []LaneScope     // those with DW_AT_LLVM_lane_pc
+	Scopes     []LaneScope     // with DW_AT_LLVM_lane_pc
 	Active     *dwarf.Location // DW_AT_LLVM_active_lane of the innermost that has one; nil: none has
-	Holder     *LaneScope      // which that is
-	Function   dwarf.Entry     // that all of them are in
+	Holder     *LaneScope      // the scope of Active
+	Function   dwarf.Entry     // that contains all scopes
 	Lanes      uint64          // DW_AT_LLVM_lanes of the innermost that has it; 0: none has
 	Iterations *dwarf.Location // DW_AT_LLVM_iterations, likewise
 }
@@ -25,13 +25,12 @@ type LaneAttributes struct {
 // DW_AT_LLVM_active_lane.
 type LaneScope struct {
 	Entry    dwarf.Entry
-	Function dwarf.Entry     // that it is, or is in
-	Lanes    uint64          // DW_AT_LLVM_lanes; 0 where it is not said
+	Function dwarf.Entry     // the same, or the one that contains it
+	Lanes    uint64          // DW_AT_LLVM_lanes; 0: it has none
 	PC       *dwarf.Location // DW_AT_LLVM_lane_pc; nil: it has none
 }
 
-// maxLaneAddresses bounds the addresses whose attributes an object remembers.
-const maxLaneAddresses = 1 << 12
+const laneBytes = 300 // about how much memory LaneAttributes take
 
 // LaneAttributes finds the lane attributes at an address of the object; nil where
 // no function is described.
@@ -40,25 +39,15 @@ func (o *Object) LaneAttributes(address uint64) *LaneAttributes {
 	if d == nil {
 		return nil
 	}
-	o.mu.Lock()
-	known, ok := o.lanes[address]
-	isOpen := o.isOpen
-	o.mu.Unlock()
-	if ok || !isOpen {
+	known, ok := o.answers.lanes.find(address)
+	if ok || !o.hasOpened() {
 		return known
 	}
 	found, err := readLaneAttributes(d, address)
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if err != nil {
-		o.problem("%s", err)
+		o.Problem("%s", err)
 	}
-	if o.lanes == nil {
-		o.lanes = map[uint64]*LaneAttributes{}
-	}
-	if len(o.lanes) < maxLaneAddresses {
-		o.lanes[address] = found
-	}
+	keep(o, &o.answers.lanes, address, found, laneBytes)
 	return found
 }
 

@@ -104,12 +104,12 @@ func TestAnObjectIsKeptWhileSomebodyMayAskForIt(t *testing.T) {
 	first.Close()
 	again := l.Load(moduleOf(t, store, crash), Loading{})
 	defer again.Close()
-	if again.Code != first.Code || len(again.Code.rows) < rows {
-		t.Errorf("%d rows of another object, expected %d", len(again.Code.rows), rows)
+	if again.Code != first.Code || len(again.Code.rows.found.known) < rows {
+		t.Errorf("%d rows of another object, expected %d", len(again.Code.rows.found.known), rows)
 	}
 	first.Close() // once more
-	if again.Code.users != 1 {
-		t.Errorf("%d users, expected 1", again.Code.users)
+	if again.Code.usage.users != 1 {
+		t.Errorf("%d users, expected 1", again.Code.usage.users)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestTheLeastUsedIsForgotten(t *testing.T) {
 		t.Error("what nobody uses was kept")
 	}
 	// What is loaded stays, and forgets what can be found out again.
-	if n := len(second.Code.rows); n > 1 {
+	if n := len(second.Code.rows.found.known); n > 1 {
 		t.Errorf("%d rows are kept without room", n)
 	}
 	if again := rowsAndNames(t, second); again != rows || rows == 0 {
@@ -199,7 +199,10 @@ func TestWhatIsForgottenIsGivenBack(t *testing.T) {
 		rowsAndNames(t, m)
 		for _, address := range startsOf(t, o) {
 			ask(address)
-			if _, err := o.Exits(t.Context(), address); err != nil {
+			_, exits := o.Exits(t.Context(), address)
+			_, read := m.ReadRow(t.Context(), address, true)
+			_, row := o.RowFrom(t.Context(), address, address, true)
+			if err := errors.Join(exits, read, row); err != nil {
 				t.Error(err)
 			}
 		}
@@ -210,11 +213,11 @@ func TestWhatIsForgottenIsGivenBack(t *testing.T) {
 		t.Errorf("%d functions and %d variables, expected some of each", functions, variables)
 	}
 	o.forgetFound()
-	if all, files := o.bytes.Load(), o.fileBytes.Load(); all != files || files == 0 {
+	if all, files := o.usage.bytes.Load(), o.usage.fileBytes.Load(); all != files || files == 0 {
 		t.Errorf("%d bytes are counted once all is forgotten, expected the %d of the files", all, files)
 	}
-	if n := l.bytes.Load(); n != o.bytes.Load() {
-		t.Errorf("the library counts %d bytes, its one object %d", n, o.bytes.Load())
+	if n := l.bytes.Load(); n != o.usage.bytes.Load() {
+		t.Errorf("the library counts %d bytes, its one object %d", n, o.usage.bytes.Load())
 	}
 }
 

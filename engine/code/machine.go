@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A Machine is an architecture as code objects and walks need it.
+// A Machine is an architecture, prepared for code objects and walks.
 type Machine struct {
 	Plugin      *plugin.Arch
 	Description *sdk.Description
@@ -26,8 +26,8 @@ type Machine struct {
 
 	registerNames
 
-	watched  map[string]bool // names of functions that the plugin wants to be told about
-	dialects sync.Map        // *locexpr.Dialect by name, of those that were asked for
+	watched  map[string]bool // names of functions that the plugin is told about
+	dialects sync.Map        // *locexpr.Dialect by name; made when they are needed
 }
 
 func newMachine(a *plugin.Arch) *Machine {
@@ -43,8 +43,8 @@ func newMachine(a *plugin.Arch) *Machine {
 	return m
 }
 
-// IsGeneral says whether registers of a class and size hold what a walk needs:
-// addresses, counts and flags.
+// IsGeneral reports whether registers of a class and size have addresses, counts or flags, which a
+// walk needs.
 func IsGeneral(class sdk.RegisterClass, bits uint32) bool {
 	switch class {
 	case sdk.General, sdk.ProgramCounter, sdk.Flags:
@@ -53,9 +53,9 @@ func IsGeneral(class sdk.RegisterClass, bits uint32) bool {
 	return false
 }
 
-// newCompiler makes compiled rows answer for what a walk asks in nearly every
-// frame, the return address, the stack pointer and the frame pointer, and then
-// for what calls preserve: the others have no value in a caller.
+// newCompiler returns a compiler of rows for the registers that a walk needs in nearly every frame,
+// the return address, the stack pointer and the frame pointer, and for those that calls
+// preserve: the others have no value in a caller.
 func newCompiler(d *sdk.Description) *cfi.Compiler {
 	var columns []cfi.Column
 	add := func(number uint64) {
@@ -81,7 +81,7 @@ func newCompiler(d *sdk.Description) *cfi.Compiler {
 	return c
 }
 
-// SpaceName is what the architecture calls an address space.
+// SpaceName returns the architecture's name of an address space.
 func (m *Machine) SpaceName(space locexpr.AddressSpace) string {
 	if s, ok := m.Description.Space(space); ok {
 		return s.Name
@@ -89,7 +89,7 @@ func (m *Machine) SpaceName(space locexpr.AddressSpace) string {
 	return fmt.Sprintf("address space %d", space)
 }
 
-// RegisterBits is the size of a register; false where there is none.
+// RegisterBits returns the size of a register; false where there is none.
 func (m *Machine) RegisterBits(number uint64) (uint32, bool) {
 	for i := range m.Description.Registers {
 		r := &m.Description.Registers[i]
@@ -100,8 +100,8 @@ func (m *Machine) RegisterBits(number uint64) (uint32, bool) {
 	return 0, false
 }
 
-// Dialect is the table of a dialect that the architecture or the project has;
-// standard DWARF for no name. It is made once: objects and overrides are many.
+// Dialect returns the table of a dialect of the architecture or the project; standard DWARF for no
+// name. It is made once: objects and overrides are many.
 func (m *Machine) Dialect(name string) (*locexpr.Dialect, error) {
 	if name == "" {
 		return locexpr.DWARF5, nil

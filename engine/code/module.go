@@ -18,16 +18,16 @@ import (
 type Module struct {
 	*target.Module
 	Code *Object
-	// Placed are Segments by the addresses that Code has; see Object.Offset.
+	// Placed are Segments by the addresses of Code; see Object.Offset.
 	Placed []target.Segment
 
-	looked   atomic.Bool // its rows or names were asked for
-	mu       sync.Mutex
-	problems []string // of where it is placed, and of what was asked for
+	looked   atomic.Bool // its rows or names were needed
+	mu       sync.Mutex  // guards problems
+	problems []string    // of its place, rows and names
 	closed   bool
 }
 
-// Close gives the code object back. It is called once nobody uses the module.
+// Close releases the code object. It is called when the module is not used any more.
 func (m *Module) Close() {
 	if !m.closed {
 		m.closed = true
@@ -35,7 +35,7 @@ func (m *Module) Close() {
 	}
 }
 
-// Start returns where an address of the code object is in the target.
+// Start returns the address in the target for one of the code object.
 func (m *Module) Start(address uint64) (uint64, bool) {
 	for i := range m.Placed {
 		if s := &m.Placed[i]; address-s.Address < s.Size {
@@ -45,26 +45,25 @@ func (m *Module) Start(address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// ReadCode reads code at an address of the code object: what a runtime made, the
-// bytes of the file, or where these are not what is executed, the target's
-// memory.
+// ReadCode reads code at an address of the code object: JIT code, the bytes of the file, or where
+// these are not executed as they are, the target's memory.
 func (m *Module) ReadCode(address uint64, buf []byte) (int, error) {
 	return m.Code.readCode(address, buf)
 }
 
-// look says that the module's rows or names are asked for.
+// look marks the module as one whose rows or names are needed.
 func (m *Module) look() {
 	if !m.looked.Load() {
 		m.looked.Store(true)
 	}
 }
 
-// maxStateProblems bounds the problems of a module before those of states are left
-// out: there may be many threads.
+// maxStateProblems is from how many problems on a module takes no more of states: there may be
+// many threads.
 const maxStateProblems = 32
 
-// StateProblem adds a sentence to the module's problems of which the state of a
-// thread may be the cause.
+// StateProblem adds a sentence to the module's problems that the state of a thread may have
+// caused.
 func (m *Module) StateProblem(format string, args ...any) {
 	m.mu.Lock()
 	isFull := len(m.problems) >= maxStateProblems
@@ -74,7 +73,7 @@ func (m *Module) StateProblem(format string, args ...any) {
 	}
 }
 
-// Problem adds a sentence to the module's problems, once.
+// problem adds a sentence to the module's problems, once.
 func (m *Module) problem(format string, args ...any) { m.addProblems(fmt.Sprintf(format, args...)) }
 
 func (m *Module) addProblems(list ...string) {
@@ -87,14 +86,14 @@ func (m *Module) addProblems(list ...string) {
 	}
 }
 
-// Findings are what looking for the rows of a module's code brought to light beside them.
+// Findings are the problems of looking for the rows of a module's code.
 type Findings struct {
-	IsAsked bool // somebody asked for rows or names
+	IsAsked bool // rows or names were needed
 	// Problems are of the module, and ObjectProblems of its code object.
 	Problems, ObjectProblems []string
 }
 
-// Findings are those up to now.
+// Findings returns the findings so far.
 func (m *Module) Findings() Findings {
 	f := Findings{IsAsked: m.looked.Load()}
 	m.mu.Lock()
@@ -106,11 +105,11 @@ func (m *Module) Findings() Findings {
 	return f
 }
 
-// Adopt makes findings those of the module, which another process walked through.
-// address is one of its code, at which the code object is opened as rows are.
+// Adopt adds the findings of another process that walked through the module. The code object is
+// opened as for a row at an address of its code.
 func (m *Module) Adopt(ctx context.Context, f Findings, address uint64, isExact bool) {
 	if f.IsAsked {
-		_, _ = m.Row(ctx, address, isExact) // why there is none is no finding
+		_, _ = m.Row(ctx, address, isExact) // the lack of a row is no finding
 	}
 	m.addProblems(f.Problems...)
 	for _, p := range f.ObjectProblems {
@@ -118,24 +117,23 @@ func (m *Module) Adopt(ctx context.Context, f Findings, address uint64, isExact 
 	}
 }
 
-// Names are the functions at an address of the module's code object; see
-// Object.Names.
+// Names returns the functions at an address of the module's code object; see Object.Names.
 func (m *Module) Names(address uint64, isPhysical bool) []symbol.Frame {
 	m.look()
 	return m.Code.Names(address, isPhysical)
 }
 
-// AllNames is Names for addresses that no walk came to; see Object.AllNames.
+// AllNames is Names for addresses at which no walk has been; see Object.AllNames.
 func (m *Module) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
 	m.look()
 	return m.Code.AllNames(ctx, address, isPhysical)
 }
 
-// DebugInfo says what came of looking for a module's debug information
-// (`debug_info` of the output).
+// DebugInfo is the result of looking for a module's debug information (`debug_info` of the
+// output).
 type DebugInfo string
 
-// What came of it. In an Info it is "" where nobody looked.
+// The results; "" in an Info: it was not looked for.
 const (
 	DebugInfoFound      DebugInfo = "found"      // in the module's file, in a separate one, or in a symbol file or source module
 	DebugInfoNone       DebugInfo = "none"       // there is none of these
@@ -143,16 +141,16 @@ const (
 	DebugInfoUnreadable DebugInfo = "unreadable" // it is there and cannot be opened or read
 )
 
-// Info is what was found out about a module by now.
+// Info describes a module, as far as it is known.
 type Info struct {
-	DebugFile string    // the separate debug file in use; "" when there is none
-	DebugInfo DebugInfo // what came of looking for debug information
-	Problems  []string  // each a sentence
-	Unused    []string  // debug files that are there and could not be used, where no other was; sentences among Problems
-	Searched  []string  // other debug files that were looked at and not taken, and why
+	DebugFile string // the separate debug file in use; "" when there is none
+	DebugInfo DebugInfo
+	Problems  []string // each a sentence
+	Unused    []string // debug files that are there and could not be used, where no other was; sentences among Problems
+	Searched  []string // other debug files that were looked at and not taken, and why
 }
 
-// Info says what is known of the module by now.
+// Info returns the known facts about the module.
 func (m *Module) Info() Info {
 	m.mu.Lock()
 	own := append([]string(nil), m.problems...)
@@ -163,12 +161,12 @@ func (m *Module) Info() Info {
 	o := m.Code
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	info := Info{DebugFile: o.debug.Path, DebugInfo: o.debugInfo()}
+	info := Info{DebugFile: o.debug.found.Path, DebugInfo: o.debugInfo()}
 	if info.DebugFile == "" && o.File != nil && o.File.DebugOnly() {
 		info.DebugFile = o.File.Path()
 	}
-	tried := o.debug.Tried
-	if u := o.symbolUse.Load(); u != nil {
+	tried := o.debug.found.Tried
+	if u := o.breakpad.use.Load(); u != nil {
 		tried = slices.Concat(tried, u.tried)
 		info.Problems = u.allProblems()
 		info.takeSymbols(u)
@@ -180,8 +178,8 @@ func (m *Module) Info() Info {
 			info.Searched = append(info.Searched, a.Path+": "+a.Reason)
 		}
 	}
-	if o.debug.Object != nil && o.debug.Problem != "" {
-		info.Problems = append(info.Problems, o.debug.Problem)
+	if f := &o.debug.found; f.Object != nil && f.Problem != "" {
+		info.Problems = append(info.Problems, f.Problem)
 	}
 	info.Problems = append(info.Problems, problemOf(m.Module)...)
 	info.Problems = append(info.Problems, info.Unused...)
@@ -190,22 +188,21 @@ func (m *Module) Info() Info {
 	if o.File != nil {
 		info.Problems = append(info.Problems, o.File.Problems()...)
 	}
-	for _, s := range o.sources {
+	for _, s := range o.rows.sources {
 		if p, ok := s.(problemSource); ok {
 			info.Problems = append(info.Problems, p.problems()...)
 		}
 	}
-	if o.symbols != nil {
-		info.Problems = append(info.Problems, o.symbols.Problems()...)
+	if o.debug.resolver != nil {
+		info.Problems = append(info.Problems, o.debug.resolver.Problems()...)
 	}
 	return info
 }
 
-// takeSymbols adds what came of looking for a symbol file to what is known of the module's
-// debug information.
+// takeSymbols adds the result of looking for a symbol file.
 func (i *Info) takeSymbols(u *symbolUse) {
 	if u.file != nil {
-		i.DebugInfo, i.DebugFile = DebugInfoFound, u.called(u.file.Path())
+		i.DebugInfo, i.DebugFile = DebugInfoFound, u.displayPath(u.file.Path())
 		return
 	}
 	if i.DebugInfo != "" && i.DebugInfo != DebugInfoNone {
@@ -216,7 +213,7 @@ func (i *Info) takeSymbols(u *symbolUse) {
 	}
 }
 
-// problemOf is what the target says is wrong with a module.
+// problemOf returns the target's problem with a module.
 func problemOf(m *target.Module) []string {
 	if m.Problem == "" {
 		return nil
@@ -227,32 +224,36 @@ func problemOf(m *target.Module) []string {
 // A problemSource is a source of rows that has problems of its own.
 type problemSource interface{ problems() []string }
 
-// debugInfo says what came of looking for debug information. The caller holds mu.
+// debugInfo returns the result of looking for debug information. The caller holds mu.
 func (o *Object) debugInfo() DebugInfo {
-	switch {
-	case o.File == nil || o.symbols == nil:
+	switch r := o.debug.resolver; {
+	case o.File == nil || r == nil:
 		return ""
-	case o.symbols.Damaged():
+	case r.Damaged():
 		return DebugInfoUnreadable
-	case o.debug.Object != nil || o.File.HasDebugInfo() || o.symbols.HasGo() || o.lines.hasLines.Load():
+	case o.hasDebugFile() || r.HasGo() || o.names.lines.hasLines.Load():
 		return DebugInfoFound
 	}
-	return o.withoutDebugInfo(&o.debug)
+	return o.withoutDebugInfo(&o.debug.found)
 }
 
-// withoutDebugInfo says why a file has no debug information, after a search for a
-// separate file found none.
+// hasDebugFile reports whether there is a separate debug file, or debug information in the
+// object's own.
+func (o *Object) hasDebugFile() bool { return o.debug.found.Object != nil || o.File.HasDebugInfo() }
+
+// withoutDebugInfo returns why a file has no debug information, after a search for a separate file
+// found none.
 func (o *Object) withoutDebugInfo(found *object.Found) DebugInfo {
 	if unused := statusOf(found.Unused()); unused != DebugInfoNone {
 		return unused
 	}
 	if len(o.File.Sections()) == 0 && len(o.File.Problems()) > 0 {
-		return DebugInfoUnreadable // what would say where it is
+		return DebugInfoUnreadable // the section headers
 	}
 	return DebugInfoNone
 }
 
-// statusOf is what stands in the way of the first file that is there and was not taken.
+// statusOf returns why the first file that is there was not taken.
 func statusOf(tried []object.Attempt) DebugInfo {
 	for _, a := range tried {
 		switch a.Kind {
@@ -265,10 +266,9 @@ func statusOf(tried []object.Attempt) DebugInfo {
 	return DebugInfoNone
 }
 
-// DebugInfo says where the module's debug information is, or why there is none. Of a
-// module whose rows and names nobody asked for it is found out from the files of this
-// machine alone: no server and no store of symbol files is asked, and nothing is read but
-// what says whose the files are.
+// DebugInfo tells where the module's debug information is, or why there is none. For a module
+// whose rows and names were not needed only files of this machine are looked at: no server and no
+// store of symbol files is asked, and only the identifiers of files are read.
 func (m *Module) DebugInfo() DebugInfo {
 	if status := m.Info().DebugInfo; status != "" && (status != DebugInfoNone || m.Code.File != nil) {
 		return status
@@ -279,18 +279,19 @@ func (m *Module) DebugInfo() DebugInfo {
 	return m.Code.glance()
 }
 
-// glance is debugInfo of an object that nobody asked.
+// glance is debugInfo of an object whose rows and names were not needed.
 func (o *Object) glance() DebugInfo {
-	o.glanceOnce.Do(func() {
+	d := &o.debug
+	d.glanceOnce.Do(func() {
 		if o.File.HasDebugInfo() || o.File.Section(".gopclntab") != nil {
-			o.glanced = DebugInfoFound
+			d.glanced = DebugInfoFound
 			return
 		}
 		has, tried := o.finder.GlanceDebug(o.File)
-		o.glanced = o.withoutDebugInfo(&object.Found{Tried: tried})
+		d.glanced = o.withoutDebugInfo(&object.Found{Tried: tried})
 		if has {
-			o.glanced = DebugInfoFound
+			d.glanced = DebugInfoFound
 		}
 	})
-	return o.glanced
+	return d.glanced
 }

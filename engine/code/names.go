@@ -4,55 +4,62 @@ package code
 
 import (
 	"context"
-	"sort"
+	"sync"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/symbol"
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// nameSources make the sources of an object's names, in the order in which they
-// are asked: the first that knows an address names it. What the code was made
-// from adds to it; see fromSource. An object that has nothing for a source to
-// read has nil for it.
+// nameSources make the sources of an object's names, in the order in which they are asked: the
+// first that knows an address names it. The source module adds to it; see fromSource. An object
+// that has nothing for a source to read has nil for it.
 var nameSources = []func(*Object) symbol.Source{
-	newMadeNames,     // of code that a runtime made
+	newJITNames,      // the runtime, for JIT code
 	newBreakpadNames, // a symbol file, where there is no debug information
 	newSymbolNames,   // debug information and symbols
 	newPublicNames,   // public symbols of the symbol file
-	newPluginNames,   // of the plugin
+	newPluginNames,   // functions that the plugin describes
 }
 
-// A nameKey is an address, whether inlined calls are left out, and which of several
-// functions with the same code is there; the zero Entry: that is not known.
+// nameFinder has the sources of an object's names, and the names that they gave. once makes the
+// sources; known and lines have their own locks.
+type nameFinder struct {
+	once    sync.Once
+	sources []symbol.Source
+	known   cache[nameKey, []symbol.Frame]
+	lines   sourceLines
+}
+
+// A nameKey is an address, whether inlined calls are left out, and one of several functions with
+// the same code there; the zero Entry: it is not known which.
 type nameKey struct {
 	address    uint64
 	isPhysical bool
 	function   dwarf.Entry
 }
 
-// frameBytes is about what a symbol.Frame takes; its texts are shared.
+// frameBytes is about how much memory a symbol.Frame takes; its texts are shared.
 const frameBytes = 200
 
 func nameBytes(frames []symbol.Frame) int { return 64 + len(frames)*frameBytes }
 
-// Names are the functions at an address of the object, innermost first; there are
-// none where nothing is known. isPhysical leaves out inlined calls: it is the
-// containing function alone, at the position of the innermost. The slice is shared:
-// nobody changes it.
+// Names returns the functions at an address of the object, innermost first; none where nothing is
+// known. isPhysical leaves out inlined calls: the result is the containing function alone, at
+// the position of the innermost. The slice is shared, and must not be changed.
 func (o *Object) Names(address uint64, isPhysical bool) []symbol.Frame {
 	return o.NamesIn(address, isPhysical, dwarf.Entry{})
 }
 
-// NamesIn is Names where several functions have the same code: as one of them, which
-// dwarf.Reader.Equals gave, has it. Of the zero Entry it is Names.
+// NamesIn is Names for one of several functions with the same code, which dwarf.Reader.Equals
+// gave. With the zero Entry it is Names.
 func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) []symbol.Frame {
 	key := nameKey{address, isPhysical, function}
-	frames, known := o.names.find(key)
+	frames, known := o.names.known.find(key)
 	if known {
 		return frames
 	}
-	isOpen := o.hasOpened() // the plugin may name what nothing else does
+	isOpen := o.hasOpened() // the plugin may have the only name
 	frames = o.findNames(address, function)
 	if n := len(frames); n > 1 && isPhysical {
 		physical := frames[n-1]
@@ -60,43 +67,37 @@ func (o *Object) NamesIn(address uint64, isPhysical bool, function dwarf.Entry) 
 		frames = []symbol.Frame{physical}
 	}
 	if isOpen || len(frames) > 0 && !o.hasSourceModule() {
-		keep(o, &o.names, key, frames, nameBytes(frames))
+		keep(o, &o.names.known, key, frames, nameBytes(frames))
 	}
 	return frames
 }
 
-// AllNames is Names, and asks the plugin about the object before: it is for
-// addresses that no walk came to.
+// AllNames is Names, and asks the plugin about the object before: it is for addresses at which no
+// walk has been.
 func (o *Object) AllNames(ctx context.Context, address uint64, isPhysical bool) []symbol.Frame {
-	if frames, known := o.names.find(nameKey{address: address, isPhysical: isPhysical}); known {
+	if frames, known := o.names.known.find(nameKey{address: address, isPhysical: isPhysical}); known {
 		return frames
 	}
-	// What the plugin does not say is not known, nor what is in a file that is cut.
+	// Without an answer of the plugin, or of a file that is cut, the other sources remain.
 	_ = object.Guard(func() error { return o.Open(ctx) })
 	return o.Names(address, isPhysical)
-}
-
-func (o *Object) hasOpened() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.isOpen
 }
 
 // findNames asks the sources.
 func (o *Object) findNames(address uint64, function dwarf.Entry) (frames []symbol.Frame) {
 	if !function.IsZero() {
-		if frames = o.symbols.FramesIn(nil, address, function); len(frames) > 0 {
+		if frames = o.debug.resolver.FramesIn(nil, address, function); len(frames) > 0 {
 			return o.fromSource(frames, address)
 		}
 	}
-	o.namersOnce.Do(func() {
+	o.names.once.Do(func() {
 		for _, open := range nameSources {
 			if s := open(o); s != nil {
-				o.namers = append(o.namers, s)
+				o.names.sources = append(o.names.sources, s)
 			}
 		}
 	})
-	for _, s := range o.namers {
+	for _, s := range o.names.sources {
 		var err error
 		if frames, err = s.Frames(nil, address); err != nil {
 			o.Problem("%s", err)
@@ -111,15 +112,15 @@ func (o *Object) findNames(address uint64, function dwarf.Entry) (frames []symbo
 	return o.fromSource(frames, address)
 }
 
-// newMadeNames are the names that a runtime gave to code that it made.
-func newMadeNames(o *Object) symbol.Source {
-	if o.made == nil {
+// newJITNames returns the names of the runtime that made JIT code.
+func newJITNames(o *Object) symbol.Source {
+	if o.memory.jit == nil {
 		return nil
 	}
-	return o.made.Functions
+	return o.memory.jit.Functions
 }
 
-// symbolNames are what debug information and symbols say.
+// symbolNames are the names of debug information and symbols.
 type symbolNames struct{ object *Object }
 
 func newSymbolNames(o *Object) symbol.Source {
@@ -131,7 +132,7 @@ func newSymbolNames(o *Object) symbol.Source {
 
 func (s symbolNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	before := len(dst)
-	frames, err := s.object.symbols.Frames(dst, address)
+	frames, err := s.object.debug.resolver.Frames(dst, address)
 	if base := s.object.base(address); base > 0 {
 		for i := before; i < len(frames); i++ {
 			if frames[i].HasStart {
@@ -142,32 +143,20 @@ func (s symbolNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame,
 	return frames, err
 }
 
-// pluginNames are the functions that the plugin knows. They are for code whose
-// names are only in what the plugin reads, such as a vISA stream.
+// pluginNames are the functions that the plugin describes, for code whose names only the plugin can
+// read, as in a vISA stream.
 type pluginNames struct{ object *Object }
 
 func newPluginNames(o *Object) symbol.Source { return pluginNames{o} }
 
 func (s pluginNames) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, error) {
 	o := s.object
-	if !o.hasOpened() { // what the plugin said is set with it, and stays
+	if !o.hasOpened() { // the plugin's answer is set with it, and constant
 		return dst, nil
 	}
-	f := o.function(address)
+	f := o.plugin.function(address)
 	if f == nil || f.Name == "" {
 		return dst, nil
 	}
-	return append(dst, symbol.Frame{Function: f.Name, Start: o.Offset(o.startOf(f.Start, f.Name)), HasStart: true}), nil
-}
-
-// startOf is where a function begins of which a part begins at an address: one
-// that is in parts has other functions, such as its subroutines, between them.
-func (o *Object) startOf(start uint64, name string) uint64 {
-	first := sort.Search(len(o.functions), func(i int) bool { return o.functions[i].Start >= start })
-	for i := first - 1; i >= 0 && o.functions[i].End == o.functions[i+1].Start; i-- {
-		if o.functions[i].Name == name {
-			start = o.functions[i].Start
-		}
-	}
-	return start
+	return append(dst, symbol.Frame{Function: f.Name, Start: o.Offset(o.plugin.startOf(f.Start, f.Name)), HasStart: true}), nil
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// maxKept bounds the rows that an object remembers, and each of its other
-// answers. A module of a crashed process is entered at a few hundred places; a
+// maxKept bounds the rows that an object remembers, and the values of each of its caches. A module of a crashed process is entered at a few hundred places; a
 // bound keeps a damaged target that leads everywhere from filling memory.
 const maxKept = 1 << 16
 
-// rowBytes is about what a row takes, with its rules and its place in a map.
+// rowBytes is about how much memory a row takes, with its rules and its place in a map.
 const rowBytes = 600
 
 // rowKey is an address of the object; exact tells a frame that is about to
@@ -29,21 +28,21 @@ type rowKey struct {
 	exact   bool
 }
 
-// A Row is what holds at an address, with where that came from. It does not
-// change once it was found.
+// A Row is the row in force at an address, and its source. It does not change once it was
+// found.
 type Row struct {
 	Rules    *cfi.Row
 	By       FoundBy
-	Defaults *RuleSet         // what holds for columns that Rules do not mention
-	Dialect  *locexpr.Dialect // of the expressions of call frame information; nil: of another source's
-	// Outermost is why no caller is looked for; "" where one is. Rules may be nil
-	// then.
+	Defaults *RuleSet         // the rules of columns that Rules do not mention
+	Dialect  *locexpr.Dialect // of the expressions of call frame information; nil: the row is of another source
+	// Outermost is why no caller is looked for, and Rules may be nil; "": there may be a
+	// caller.
 	Outermost string
-	// Switches says that the row leads to another stack: it is why there is no
-	// caller where that cannot be read.
+	// Switches is why there is no caller where the row leads to another stack that cannot be
+	// read; "": it stays on its stack.
 	Switches   string
 	IsComplete bool // it mentions every register that the function changes
-	IsInjected bool // a signal handler made what it interrupted call the function
+	IsInjected bool // a signal handler made the interrupted function call this one
 	IsEntered  bool // the function is entered at its start by a return, not called
 
 	Fast       cfi.CompiledRow // Rules and Defaults, where IsCompiled
@@ -52,12 +51,12 @@ type Row struct {
 	// The address that it was found for.
 	object *Object
 	key    rowKey
-	none   *NoRow // why there is no row; nil where there is one
-	// problems are what was wrong with sources that should have a row.
+	none   *NoRow // why there is no row; nil: there is a row
+	// problems are errors of sources that should have a row.
 	problems []string
 }
 
-// IsSignalFrame says whether the row is of a frame that a signal interrupted.
+// IsSignalFrame reports whether a signal interrupted the frame's caller.
 func (r *Row) IsSignalFrame() bool {
 	if r.IsCompiled {
 		return r.Fast.SignalFrame
@@ -72,7 +71,7 @@ func (r *Row) Compile(m *Machine) {
 		return
 	}
 	if _, ok := r.Rules.Rule(uint64(m.Description.SignState)); ok && m.Description.SignState != 0 {
-		return // the compiled form does not have the pseudo-register
+		return // compiled rows do not have the pseudo-register
 	}
 	fast, err := m.Compiler.Compile(r.Rules, r.Defaults.Column)
 	r.Fast, r.IsCompiled = fast, err == nil
@@ -80,7 +79,7 @@ func (r *Row) Compile(m *Machine) {
 
 // A NoRow is the error of an address for which no source has a row.
 type NoRow struct {
-	Reasons    []string // what each source answered
+	Reasons    []string // of the sources
 	IsUncalled bool     // the code is not entered by calls
 	isFinal    bool     // no other source is to be asked
 }
@@ -92,12 +91,11 @@ func (e *NoRow) Error() string {
 	return strings.Join(e.Reasons, "; ")
 }
 
-// noRow is the error of a source with one reason.
+// noRow returns the error of a source with one reason.
 func noRow(reason string) *NoRow { return &NoRow{Reasons: []string{reason}} }
 
-// Row finds the row in force at an address of the module's code object. isExact says
-// that the code there is about to execute; else the address is behind a call. The
-// error is a *NoRow, or that of a plugin.
+// Row finds the row in force at an address of the module's code object. isExact: the code there
+// is about to execute; else the address is behind a call. The error is a *NoRow, or a plugin's.
 func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, error) {
 	m.look()
 	o, key := m.Code, rowKey{address, isExact}
@@ -120,8 +118,8 @@ func (m *Module) Row(ctx context.Context, address uint64, isExact bool) (*Row, e
 	return r, nil
 }
 
-// KnownRow is the row at an address, as Row finds it, where the cache has it and
-// nothing is wrong with it; nil where Row is to be asked.
+// KnownRow returns the row at an address, as Row finds it, if the cache has it and it has no
+// problems; nil: call Row.
 func (m *Module) KnownRow(address uint64, isExact bool) *Row {
 	o, key := m.Code, rowKey{address, isExact}
 	r := o.cached.slot(o.number, key).Load()
@@ -132,42 +130,35 @@ func (m *Module) KnownRow(address uint64, isExact bool) *Row {
 	return r
 }
 
-// ReadRow is the row at an address that the plugin reads from the code, whatever else the
-// code object says; nil where it reads none.
+// ReadRow returns the row at an address that the plugin reads from the code, whatever the other
+// sources have; nil where it reads none.
 func (m *Module) ReadRow(ctx context.Context, address uint64, isExact bool) (*Row, error) {
 	m.look()
 	o, key := m.Code, rowKey{address, isExact}
 	o.resolver()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r, ok := o.readRows[key]; ok {
+	if r, ok := o.rows.read.find(key); ok {
 		return r, nil
 	}
 	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
-	at := o.lookup(address, isExact)
-	rules, err := o.readFunction(ctx, at.PC, at.Address, isExact, o.bounds(at.Address))
+	l := o.lookup(address, isExact)
+	rules, err := o.code.rules(ctx, l.codeRequest(o.bounds(l.Address)))
 	if err != nil {
 		return nil, err
 	}
 	var r *Row
-	if row := rowIn(rules.Rows, at.Address); row != nil {
-		r = at.complete(&Row{Rules: row, By: ByRules, IsComplete: rules.Complete})
+	if row := rowIn(rules.Rows, l.Address); row != nil {
+		r = l.complete(&Row{Rules: row, By: ByRules, IsComplete: rules.Complete})
 		r.Compile(o.machine)
 	}
-	if o.readRows == nil {
-		o.readRows = map[rowKey]*Row{}
-	}
-	if len(o.readRows) < maxKept {
-		o.readRows[key] = r
-		o.bytes.Add(rowBytes)
-		o.library.bytes.Add(rowBytes)
-	}
+	remember(o, &o.rows.read, key, r, rowBytes)
 	return r, nil
 }
 
-// keptRow finds a row among those that the object remembers, or finds it out.
+// keptRow returns a row that the object remembers, or asks the sources for it.
 func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 	o.resolver() // finds the debug file, whose .debug_frame counts too
 	r, isAdded, err := o.rememberedRow(ctx, key)
@@ -177,31 +168,27 @@ func (o *Object) keptRow(ctx context.Context, key rowKey) (*Row, error) {
 	return r, err
 }
 
-// rememberedRow is the row that the object remembers; isAdded says that it does so
-// from now on. A file that is cut faults here: the lock is given back all the same.
+// rememberedRow is keptRow, and reports whether the row was added. A file that is cut faults
+// here: the lock is released all the same.
 func (o *Object) rememberedRow(ctx context.Context, key rowKey) (r *Row, isAdded bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r, ok := o.rows[key]; ok {
+	if r, ok := o.rows.found.find(key); ok {
 		return r, false, nil
 	}
-	if r, err = o.newRow(ctx, key); err != nil || len(o.rows) >= maxKept {
-		return r, false, err
+	if r, err = o.newRow(ctx, key); err != nil {
+		return nil, false, err
 	}
-	if o.rows == nil {
-		o.rows = map[rowKey]*Row{}
-	}
-	o.rows[key] = r
-	return r, true, nil
+	return r, o.rows.found.add(key, r, rowBytes), nil
 }
 
-// newRow finds out a row. That there is none is an answer too: none is set.
+// newRow asks the sources for a row. Where they have none, the row has none set.
 func (o *Object) newRow(ctx context.Context, key rowKey) (*Row, error) {
 	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
-	at := o.lookup(key.address, key.exact)
-	r, err := o.find(ctx, at)
+	l := o.lookup(key.address, key.exact)
+	r, err := o.rows.find(ctx, l)
 	var none *NoRow
 	switch {
 	case errors.As(err, &none):
@@ -209,24 +196,24 @@ func (o *Object) newRow(ctx context.Context, key rowKey) (*Row, error) {
 	case err != nil:
 		return nil, err
 	}
-	r.object, r.key, r.problems = o, key, at.problems
+	r.object, r.key, r.problems = o, key, l.problems
 	r.Compile(o.machine)
 	return r, nil
 }
 
-// CFAProblem makes it a problem of the module that the CFA of a row cannot be
-// evaluated, unless the state of the thread is why.
+// CFAProblem adds to the module's problems that the CFA of a row cannot be evaluated, unless the
+// state of the thread is why.
 func (m *Module) CFAProblem(r *Row, err error) {
 	if !IsOfState(err) {
 		m.StateProblem("%s: the CFA of the code at %#x to %#x cannot be evaluated: %s", m.Code.Name(), r.Rules.Start, r.Rules.End, err)
 	}
 }
 
-// ErrUndefined says that a register has no recoverable value in a frame.
+// ErrUndefined is the error of a register that has no recoverable value in a frame.
 var ErrUndefined = errors.New("is undefined")
 
-// IsOfState says whether an evaluation failed for lack of a register, of memory or
-// of an answer, which another thread may have.
+// IsOfState reports whether an evaluation failed for lack of a register, of memory or of an
+// answer, which another thread may have.
 func IsOfState(err error) bool {
 	var failure *plugin.Failure
 	if errors.As(err, &failure) {

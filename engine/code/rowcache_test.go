@@ -52,7 +52,7 @@ func startsOf(t testing.TB, o *Object) (list []uint64) {
 	if err := o.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range o.frames {
+	for _, table := range o.rows.frames {
 		for fde, err := range table.FDEs() {
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +80,8 @@ func TestRowsAreFoundOnce(t *testing.T) {
 		if err != nil || again != first {
 			t.Errorf("%#x: another row, %v", address, err)
 		}
-		if key := (rowKey{address, true}); o.rows[key] != first || o.library.rows.slot(o.number, key).Load() != first {
+		key := rowKey{address, true}
+		if kept, _ := o.rows.found.find(key); kept != first || o.library.rows.slot(o.number, key).Load() != first {
 			t.Errorf("%#x is not kept, or not in its slot", address)
 		}
 		found++
@@ -94,7 +95,7 @@ func TestRowsAreFoundOnce(t *testing.T) {
 			t.Errorf("address 1: %v", err)
 		}
 	}
-	if r := o.rows[rowKey{1, true}]; r == nil || r.none == nil {
+	if r, _ := o.rows.found.find(rowKey{1, true}); r == nil || r.none == nil {
 		t.Error("that there is no row at address 1 was forgotten")
 	}
 }

@@ -9,12 +9,10 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A RuleSet is default rules: what holds for a column that a row does not
-// mention.
+// A RuleSet is a set of default rules, for the columns that a row does not mention.
 type RuleSet struct {
 	rules []cfi.RegisterRule // sorted by column
-	// other is the rule of columns that are not in rules. It is undefined where
-	// nothing is said (DWARF 5, 6.4.1; A.6.4.1: "the default rule for all columns
+	// other is the rule of columns that are not in rules; undefined where none is stated (DWARF 5, 6.4.1; A.6.4.1: "the default rule for all columns
 	// ... is the undefined rule").
 	other cfi.RuleKind
 }
@@ -25,11 +23,10 @@ func NewRuleSet(rules []cfi.RegisterRule) *RuleSet {
 	return &RuleSet{rules: rules, other: cfi.Undefined}
 }
 
-// AllColumns is a set in which every column has a rule of one kind, which needs
-// no operand.
+// AllColumns returns a set in which every column has a rule of one kind, which needs no operand.
 func AllColumns(kind cfi.RuleKind) *RuleSet { return &RuleSet{other: kind} }
 
-// Column is the default rule of a column.
+// Column returns the default rule of a column.
 func (s *RuleSet) Column(column uint64) cfi.Rule {
 	i, found := slices.BinarySearchFunc(s.rules, column, func(r cfi.RegisterRule, c uint64) int { return cmp.Compare(r.Column, c) })
 	if found && s.rules[i].Rule.Kind != cfi.Unspecified {
@@ -38,7 +35,7 @@ func (s *RuleSet) Column(column uint64) cfi.Rule {
 	return cfi.Rule{Kind: s.other}
 }
 
-// Rule is the rule of a column in a row, or the default.
+// Rule returns the rule of a column in a row, or the default rule.
 func (s *RuleSet) Rule(row *cfi.Row, column uint64) cfi.Rule {
 	if r, ok := row.Rule(column); ok && r.Kind != cfi.Unspecified {
 		return r

@@ -11,13 +11,13 @@ type Segment struct {
 	Address    uint64 // of Start, in the code object
 }
 
-// ObjectAddress is the address in the code object of one in the target.
+// ObjectAddress returns the address in the code object for one in the target.
 func (s *Segment) ObjectAddress(address uint64) uint64 { return address - s.Start + s.Address }
 
 // Segments are the executable segments of a process by start; none overlap.
 type Segments []Segment
 
-// SegmentsOf are those of modules.
+// SegmentsOf returns the executable segments of modules.
 func SegmentsOf(modules []*Module) Segments {
 	var list Segments
 	for _, m := range modules {
@@ -31,8 +31,8 @@ func SegmentsOf(modules []*Module) Segments {
 	return list
 }
 
-// Sort puts the segments in order. Where segments overlap, an address is the
-// one's that starts last.
+// Sort sorts the segments by start. Where segments overlap, an address belongs to the one that
+// starts last.
 func (x Segments) Sort() {
 	sort.SliceStable(x, func(i, j int) bool { return x[i].Start < x[j].Start })
 	for i := range x {
@@ -42,7 +42,7 @@ func (x Segments) Sort() {
 	}
 }
 
-// Find finds the segment that holds an address of the target; nil where none does.
+// Find returns the segment that contains an address of the target; nil where none does.
 func (x Segments) Find(address uint64) *Segment {
 	lo, hi := 0, len(x)
 	for lo < hi {

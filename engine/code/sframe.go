@@ -13,9 +13,9 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// SFrameTable opens the .sframe of an object; nil where it has none. In
-// relocatable files the assembler's start addresses are relative to something
-// else than the format says, so those are left out.
+// SFrameTable opens the .sframe of an object; nil where it has none. In relocatable files the
+// assembler's start addresses are not relative to the place that the format defines, so those
+// are left out.
 func SFrameTable(o *object.Object) (*cfi.SFrame, error) {
 	s := o.Section(".sframe")
 	if s == nil || s.Type == elf.SHT_NOBITS || o.Type() == elf.ET_REL {
@@ -35,10 +35,9 @@ func SFrameTable(o *object.Object) (*cfi.SFrame, error) {
 	return t, nil
 }
 
-// isWrongPLT says whether an address is in a PLT whose rows in .sframe may be
-// wrong: until binutils 2.45 the linker took the entries of x86-64's PLT for
-// indirect branch tracking for those of another PLT (PR 32296). Such programs
-// have a .plt.sec.
+// isWrongPLT reports whether an address is in a PLT whose rows in .sframe may be wrong: until
+// binutils 2.45 the linker took the entries of x86-64's PLT for indirect branch tracking for
+// another PLT's (PR 32296). Such programs have a .plt.sec.
 func isWrongPLT(o *object.Object, address uint64) bool {
 	if o.Section(".plt.sec") == nil {
 		return false
@@ -51,7 +50,7 @@ func isWrongPLT(o *object.Object, address uint64) bool {
 	return false
 }
 
-// sframes are the rows of .sframe, which says less than call frame information.
+// sframes are the rows of .sframe, which has less than call frame information.
 type sframes struct {
 	object *Object
 	table  *cfi.SFrame
@@ -78,36 +77,36 @@ func (s sframes) problems() (list []string) {
 	return list
 }
 
-func (s sframes) Row(_ context.Context, at *Lookup) (*Row, error) {
-	if isWrongPLT(s.object.File, at.Address) {
+func (s sframes) Row(_ context.Context, l *Lookup) (*Row, error) {
+	if isWrongPLT(s.object.File, l.Address) {
 		return nil, nil
 	}
-	fde, err := s.table.FDE(at.Address)
-	address := at.Address
-	if !at.IsExact && (err != nil || !fde.SignalFrame) {
+	fde, err := s.table.FDE(l.Address)
+	address := l.Address
+	if !l.IsExact && (err != nil || !fde.SignalFrame) {
 		// As in callFrameRow, a signal trampoline is entered by returning to its start.
-		if begins, beginsErr := s.table.FDE(at.PC); beginsErr == nil && begins.SignalFrame {
+		if begins, beginsErr := s.table.FDE(l.PC); beginsErr == nil && begins.SignalFrame {
 			fde, err = begins, nil
 		}
 	}
 	row := new(cfi.Row)
 	if err == nil {
 		if fde.SignalFrame {
-			address = at.PC
+			address = l.PC
 		}
-		if !at.Bounds.IsKnown && !fde.Repeats {
-			at.Bounds = Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
+		if !fde.Repeats {
+			l.bound(Bounds{Start: fde.Start, End: fde.End, IsKnown: true})
 		}
 		err = fde.RowAt(address, row)
 	}
 	switch {
 	case err == nil && !isCFA(row): // an FRE without offsets
-		return &Row{Outermost: cmp.Or(at.outermost, "the return address is undefined")}, nil
+		return &Row{Outermost: cmp.Or(l.outermost, "the return address is undefined")}, nil
 	case err == nil:
 		return &Row{Rules: row, By: ByCFI}, nil
 	case errors.Is(err, cfi.ErrNoFDE), errors.Is(err, cfi.ErrNoRow):
 		return nil, nil
 	}
-	at.problem("%s: %v", s.object.File.Name(), err)
+	l.problem("%s: %v", s.object.File.Name(), err)
 	return nil, noRow(err.Error())
 }

@@ -13,11 +13,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// rowSources make the sources of an object's rows, in the order in which they are
-// asked (design of the walk: the object's rows that override call frame
-// information, call frame information, the object's other rows, rows that are
-// read from the code). The first that has a row gives it. An object that has
-// nothing for a source to read has nil for it.
+// rowSources make the sources of an object's rows, in the order in which they are asked. The
+// first that has a row gives it. An object that has nothing for a source to read has nil for
+// it.
 var rowSources = []func(*Object) RowSource{
 	newTrampolines,    // functions whose call frame information is not to be believed
 	newStackSwitches,  // functions that call on another stack
@@ -29,7 +27,7 @@ var rowSources = []func(*Object) RowSource{
 	newSFrames,        // .sframe
 	newGoDepths,       // .gopclntab
 	newOtherRows,      // of the plugin
-	newBeginnings,     // code that nothing called
+	newEntryPoints,    // code that nothing called
 	newCodeReader,     // rows that the plugin reads from the code
 	newGoUnwindCodes,  // .pdata, .xdata of Go
 	newLeaves,         // functions that .pdata leaves out
@@ -37,29 +35,27 @@ var rowSources = []func(*Object) RowSource{
 
 // A RowSource is a place where rows of a code object come from.
 type RowSource interface {
-	// Row answers a lookup with a row. A source that knows nothing of the address
-	// answers nil without an error. One that should know it says why it does not by
-	// a *NoRow, and the next source is asked. Any other error ends the lookup.
+	// Row answers a lookup with a row. A source that does not know the address answers nil
+	// without an error. One that should know it gives the reason by a *NoRow, and the next
+	// source is asked. Any other error ends the lookup.
 	//
-	// Of the row it sets Rules and By; what Lookup says is put in where the source
-	// leaves it out.
-	Row(ctx context.Context, at *Lookup) (*Row, error)
+	// It sets the row's Rules and By; the members that it leaves out are set by the Lookup.
+	Row(ctx context.Context, l *Lookup) (*Row, error)
 }
 
-// A Lookup is an address whose row is asked for.
+// A Lookup is a request for the row at an address.
 type Lookup struct {
 	PC      uint64 // an address of the object
 	IsExact bool   // the code there is about to execute; else it is behind a call
-	// Address is what rows are looked up by: PC, or for one behind a call an
+	// Address is the address that rows are looked up by: PC, or for a PC behind a call an
 	// address inside the call.
 	Address uint64
-	// Function is what the plugin said about the function at Address; nil: nothing.
+	// Function is the plugin's description of the function at Address; nil: there is none.
 	Function *sdk.Function
-	// Bounds are those of the function, where a source that was asked before has
-	// them.
+	// Bounds are the bounds of the function, if an earlier source has them.
 	Bounds Bounds
 
-	code       *cfi.Row // read from the code, complete; nil: none that call frame information is held against
+	code       *cfi.Row // read from the code, complete, and to be compared with call frame information; or nil
 	outermost  string
 	defaults   *RuleSet
 	isInjected bool
@@ -67,38 +63,44 @@ type Lookup struct {
 	problems   []string
 }
 
-// problem adds a sentence to the problems of the modules of which the address is
-// asked for.
-func (at *Lookup) problem(format string, args ...any) {
-	at.problems = append(at.problems, fmt.Sprintf(format, args...))
+// problem adds a sentence to the problems of the modules in which the address is looked up.
+func (l *Lookup) problem(format string, args ...any) {
+	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// lookup is the lookup of an address.
+// bound sets the bounds of the function, if no earlier source had them.
+func (l *Lookup) bound(b Bounds) {
+	if !l.Bounds.IsKnown {
+		l.Bounds = b
+	}
+}
+
+// lookup returns the lookup of an address.
 func (o *Object) lookup(pc uint64, isExact bool) *Lookup {
-	at := &Lookup{PC: pc, IsExact: isExact, Address: pc, defaults: o.defaults, machine: o.machine.Description}
+	l := &Lookup{PC: pc, IsExact: isExact, Address: pc, defaults: o.plugin.defaults, machine: o.machine.Description}
 	if !isExact {
-		at.Address -= uint64(o.machine.Description.CallDistance)
+		l.Address -= uint64(o.machine.Description.CallDistance)
 	}
-	f := o.function(at.Address)
-	at.Function = f
+	f := o.plugin.function(l.Address)
+	l.Function = f
 	if f == nil {
-		return at
+		return l
 	}
-	if rules := o.special[f]; rules != nil {
-		at.defaults = rules
+	if rules := o.plugin.special[f]; rules != nil {
+		l.defaults = rules
 	}
 	switch f.Kind {
 	case sdk.InjectedFunction:
-		at.isInjected = true
+		l.isInjected = true
 	case sdk.OutermostFunction:
-		at.outermost = nameOf(f) + " has no caller"
+		l.outermost = nameOf(f) + " has no caller"
 	case sdk.KernelFunction:
-		at.outermost = nameOf(f) + " is a kernel"
+		l.outermost = nameOf(f) + " is a kernel"
 	}
-	return at
+	return l
 }
 
-// nameOf is a plugin's function in a sentence.
+// nameOf returns a plugin's function in a sentence.
 func nameOf(f *sdk.Function) string {
 	if f.Name == "" {
 		return "the function"
@@ -106,25 +108,25 @@ func nameOf(f *sdk.Function) string {
 	return f.Name
 }
 
-// complete puts into a row what the lookup says.
-func (at *Lookup) complete(r *Row) *Row {
+// complete sets the members of a row that its source left out.
+func (l *Lookup) complete(r *Row) *Row {
 	if r.Defaults == nil {
-		r.Defaults = at.defaults
+		r.Defaults = l.defaults
 	}
 	if r.Outermost == "" {
-		r.Outermost = at.outermost
+		r.Outermost = l.outermost
 	}
-	if r.IsInjected = at.isInjected; r.IsInjected && r.Rules != nil {
-		r.Rules = injectedRow(r.Rules, at.machine)
+	if r.IsInjected = l.isInjected; r.IsInjected && r.Rules != nil {
+		r.Rules = injectedRow(r.Rules, l.machine)
 	}
 	return r
 }
 
-// injectedRow is the row of a function that a signal handler made what it interrupted call.
-// Where a call leaves its return address in a register, that had a value of the function that
-// was interrupted before, and the handler has pushed it: the row gets the PC in the PC's own
-// column, and the rules of the register and of the stack pointer are left to the default
-// rules of the function.
+// injectedRow returns the row of a function that a signal handler made the interrupted function
+// call. Where a call leaves its return address in a register, that had a value of the
+// interrupted function, and the handler has pushed it: the row gets the PC in the PC's own
+// column, and the rules of the register and of the stack pointer are left to the default rules
+// of the function.
 func injectedRow(row *cfi.Row, d *sdk.Description) *cfi.Row {
 	link, pc, sp := row.ReturnAddress, uint64(d.PC), uint64(d.SP)
 	if link == pc {
@@ -142,21 +144,34 @@ func injectedRow(row *cfi.Row, d *sdk.Description) *cfi.Row {
 	return &injected
 }
 
+// rowFinder has the sources of an object's rows, and the rows that they gave. Object.mu guards
+// sources and frames, which are constant once the object is open, and is held while a source is
+// asked; the caches have their own locks, so that a known row is found without it.
+type rowFinder struct {
+	sources []RowSource
+	frames  []FrameTable // of call frame information
+
+	found     cache[rowKey, *Row]
+	ofCode    cache[uint64, *Row]        // see rowOfCode; nil: there is none
+	read      cache[rowKey, *Row]        // see ReadRow; nil: there is none
+	fromStart cache[[2]uint64, *cfi.Row] // see RowFrom; nil: there is none
+}
+
 // openSources makes the sources of the object.
 func (o *Object) openSources() {
-	o.sources, o.frames = nil, nil // a file that was cut may have ended this before
+	o.rows.sources, o.rows.frames = nil, nil // a file that was cut may have ended this before
 	for _, open := range rowSources {
 		if s := open(o); s != nil {
-			o.sources = append(o.sources, s)
+			o.rows.sources = append(o.rows.sources, s)
 		}
 	}
 }
 
 // find asks the sources for the row of a lookup.
-func (o *Object) find(ctx context.Context, at *Lookup) (*Row, error) {
+func (f *rowFinder) find(ctx context.Context, l *Lookup) (*Row, error) {
 	all := &NoRow{}
-	for _, s := range o.sources {
-		row, err := s.Row(ctx, at)
+	for _, s := range f.sources {
+		row, err := s.Row(ctx, l)
 		var none *NoRow
 		switch {
 		case errors.As(err, &none):
@@ -168,8 +183,23 @@ func (o *Object) find(ctx context.Context, at *Lookup) (*Row, error) {
 		case err != nil:
 			return nil, err
 		case row != nil:
-			return at.complete(row), nil
+			return l.complete(row), nil
 		}
 	}
 	return nil, all
+}
+
+// bounds returns the bounds of the FDE at an address.
+func (f *rowFinder) bounds(address uint64) Bounds {
+	for _, t := range f.frames {
+		if fde, err := t.FDE(address); err == nil {
+			return fdeBounds(fde)
+		}
+	}
+	return Bounds{}
+}
+
+// forget forgets the rows, and returns how much memory they took.
+func (f *rowFinder) forget() int {
+	return f.found.forget() + f.ofCode.forget() + f.read.forget() + f.fromStart.forget()
 }

@@ -15,9 +15,9 @@ import (
 
 // A sourceJoin finds by file and line which calls were inlined into a function.
 //
-// An IR that is not optimized has a function for each call that the compiler will
-// inline later. A position in one of them stands for each way of calls that leads
-// there. Only where there is one way, it is taken.
+// An IR that is not optimized has a function for each call that the compiler will inline later. A
+// position in one of them stands for each path of calls that leads there. Only a single path is
+// taken.
 type sourceJoin struct {
 	functions map[string]bool
 	sites     map[int][]joinSite    // by line
@@ -27,24 +27,23 @@ type sourceJoin struct {
 
 	mu   sync.Mutex
 	work int                        // calls that may still be looked at
-	kept map[joinKey][]symbol.Frame // what chain found
+	kept map[joinKey][]symbol.Frame // results of chain
 }
 
-// A joinKey is all that the calls at a position depend on.
+// A joinKey is a position, on which the calls there depend.
 type joinKey struct {
 	function, file string
 	line, column   int
 }
 
-// A joinSite is a position that instructions of a function have. The last of the
-// frames is the function.
+// A joinSite is a position of instructions in a function, which is the last of the frames.
 type joinSite struct {
 	function string
 	frames   []symbol.Frame
 	key      string // equal for equal frames
 }
 
-// A joinCall is a call that may be inlined: the frames are those of its position.
+// A joinCall is a call that may be inlined, with the frames of its position.
 type joinCall struct {
 	callee string
 	frames []symbol.Frame
@@ -101,7 +100,7 @@ func newJoin(ir symbol.IR) (*sourceJoin, error) {
 	return j, nil
 }
 
-// framesKey is equal for frames of equal functions and positions.
+// framesKey returns a string that is equal for frames of equal functions and positions.
 func framesKey(frames []symbol.Frame) string {
 	var b strings.Builder
 	for i := range frames {
@@ -111,7 +110,7 @@ func framesKey(frames []symbol.Frame) string {
 	return b.String()
 }
 
-// text is the text of a file; "" where the IR has none.
+// text returns the text of a file; "" where the IR has none.
 func (j *sourceJoin) text(file string) string {
 	if file == "" {
 		return ""
@@ -119,7 +118,7 @@ func (j *sourceJoin) text(file string) string {
 	return j.texts[path.Clean(file)]
 }
 
-// root is the function of the IR that a physical one was made from.
+// root returns the function of the IR that a physical one was compiled from.
 func (j *sourceJoin) root(f *symbol.Frame) string {
 	for _, name := range []string{f.LinkageName, f.Function, f.Name} {
 		if name != "" && j.functions[name] {
@@ -129,9 +128,8 @@ func (j *sourceJoin) root(f *symbol.Frame) string {
 	return ""
 }
 
-// chain is the calls that were inlined where a physical function is at a
-// position, and the function; nil where none was, or that is not known. spent says
-// that nothing more is looked for.
+// chain returns the calls that were inlined at the position of a physical function, and the
+// function; nil where none was, or that is not known. spent: no more calls are looked for.
 func (j *sourceJoin) chain(physical *symbol.Frame) (chain []symbol.Frame, spent bool) {
 	root := j.root(physical)
 	if root == "" {
@@ -155,19 +153,19 @@ func (j *sourceJoin) chain(physical *symbol.Frame) (chain []symbol.Frame, spent 
 
 // find finds a chain.
 func (j *sourceJoin) find(key *joinKey) (found []symbol.Frame) {
-	sites := j.at(key)
+	sites := j.sitesOf(key)
 	if len(sites) > maxJoinSites {
 		return nil
 	}
 	same := ""
 	for i := range sites {
 		s := &sites[i]
-		calls, ok := j.way(key.function, s.function)
+		calls, ok := j.path(key.function, s.function)
 		if !ok {
 			return nil
 		}
 		if calls == nil && s.function != key.function {
-			continue // what is not called from there
+			continue // it is not called from there
 		}
 		chain := slices.Clone(s.frames)
 		k := s.function + "\x00" + s.key
@@ -186,7 +184,7 @@ func (j *sourceJoin) find(key *joinKey) (found []symbol.Frame) {
 	return found
 }
 
-// allPlaced says whether every frame of a chain has a function and a position.
+// allPlaced reports whether every frame of a chain has a function and a position.
 func allPlaced(chain []symbol.Frame) bool {
 	for i := range chain {
 		if chain[i].Function == "" || chain[i].File == "" || chain[i].Line == 0 {
@@ -196,9 +194,9 @@ func allPlaced(chain []symbol.Frame) bool {
 	return true
 }
 
-// at are the sites of a position. Those of its column go before others of the
-// line: compilers move and merge columns.
-func (j *sourceJoin) at(key *joinKey) []joinSite {
+// sitesOf returns the sites of a position, or where none has its column the sites of the line:
+// compilers move and merge columns.
+func (j *sourceJoin) sitesOf(key *joinKey) []joinSite {
 	var line, column []joinSite
 	file := path.Clean(key.file)
 	j.work -= len(j.sites[key.line])
@@ -220,11 +218,11 @@ func (j *sourceJoin) at(key *joinKey) []joinSite {
 	return line
 }
 
-// way is the calls that lead from one function to another, the first one first.
-// There are none where no calls lead there; ok is false where several do.
-func (j *sourceJoin) way(from, to string) (calls []joinCall, ok bool) {
-	leads := map[string]bool{to: true}
-	for queue := []string{to}; len(queue) > 0; {
+// path returns the calls that lead from one function to another, the first one first. There are
+// none where no calls lead there; ok is false where several paths do.
+func (j *sourceJoin) path(first, last string) (calls []joinCall, ok bool) {
+	leads := map[string]bool{last: true}
+	for queue := []string{last}; len(queue) > 0; {
 		f := queue[0]
 		queue = queue[1:]
 		if j.work -= 1 + len(j.callers[f]); j.work < 0 {
@@ -237,16 +235,16 @@ func (j *sourceJoin) way(from, to string) (calls []joinCall, ok bool) {
 			}
 		}
 	}
-	if !leads[from] {
+	if !leads[first] {
 		return nil, true
 	}
-	for at := from; ; {
+	for function := first; ; {
 		var next *joinCall
-		if j.work -= len(j.calls[at]); j.work < 0 {
+		if j.work -= len(j.calls[function]); j.work < 0 {
 			return nil, false
 		}
-		for i := range j.calls[at] {
-			if c := &j.calls[at][i]; leads[c.callee] {
+		for i := range j.calls[function] {
+			if c := &j.calls[function][i]; leads[c.callee] {
 				if next != nil {
 					return nil, false
 				}
@@ -254,18 +252,18 @@ func (j *sourceJoin) way(from, to string) (calls []joinCall, ok bool) {
 			}
 		}
 		switch {
-		case at == to:
+		case function == last:
 			return calls, next == nil // else it may have been inlined into itself
 		case next == nil, len(calls) == maxJoinPath:
 			return nil, false
 		}
 		calls = append(calls, *next)
-		at = next.callee
+		function = next.callee
 	}
 }
 
-// join makes the frames of a chain: the position of the innermost one and the
-// name of the outermost one are the physical function's.
+// join makes the frames of a chain: the innermost one has the position, and the outermost one the
+// name of the physical function.
 func (j *sourceJoin) join(chain []symbol.Frame, physical *symbol.Frame) []symbol.Frame {
 	last := len(chain) - 1
 	for i := range chain {

@@ -19,14 +19,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file has what the module that code was made from adds to its own debug
-// information: lines of vISA assembly where that has none, and inlined calls of
-// SPIR-V or LLVM IR where it has lines only.
+// This file adds to the debug information of code from the source module that it was compiled
+// from: lines of vISA assembly where it has none, and inlined calls of SPIR-V or LLVM IR where it
+// has lines only.
 
-// irSections are where a zebin keeps what it was made from, as SPIR-V or LLVM IR.
+// irSections are the sections in which a zebin has its source module, as SPIR-V or LLVM IR.
 var irSections = []string{".spv", ".llvm"}
 
-// irSection is the first of irSections that an object has; nil: it has none.
+// irSection returns the first of irSections that an object has; nil: it has none.
 func irSection(o *object.Object) *object.Section {
 	for _, name := range irSections {
 		if s := o.Section(name); s != nil {
@@ -41,10 +41,10 @@ const (
 	visaPositions = "visa"
 	// maxSourceModule bounds the bytes of a source module that is read.
 	maxSourceModule = 64 << 20
-	// maxSourceProblems bounds the problems of a source module that are told.
+	// maxSourceProblems bounds the problems of a source module that are listed.
 	maxSourceProblems = 8
-	// maxJoinFrames bounds the frames that an index of positions is made of: those
-	// of all instructions and calls. The largest module that was seen has a tenth.
+	// maxJoinFrames bounds the frames of all instructions and calls that an index of positions
+	// is made of. The largest module that was seen has a tenth.
 	maxJoinFrames = 1 << 22
 	// maxJoinPath bounds the calls of a chain.
 	maxJoinPath = 128
@@ -53,32 +53,31 @@ const (
 	maxJoinWork = 1 << 29
 	// maxJoinKept bounds the chains that are kept.
 	maxJoinKept = 1 << 12
-	// maxJoinSites bounds the positions that one may be. A line of a program has a
-	// few.
+	// maxJoinSites bounds the sites of one position. A line of a program has a few.
 	maxJoinSites = 64
 )
 
-// A sourceModule is what a module was made from.
+// A sourceModule is the module that code was compiled from.
 type sourceModule struct {
 	assembly *visaasm.Module // nil without one
 	join     *sourceJoin     // likewise
 }
 
-// lineSource holds what a module knows of its source module. Its parts are made
-// when they are first needed.
-type lineSource struct {
+// sourceLines has the source module of an object, which once reads.
+type sourceLines struct {
 	once     sync.Once
 	source   sourceModule
 	hasLines atomic.Bool // source was read, and has lines for code that has none
-
-	positions []sdk.PositionMap // in addresses of the module; set when it is opened
-	functions []string          // of each of positions; "" where it is not known
 }
 
-// takePositions takes the maps of the plugin to vISA instructions, by address.
-func (o *Object) takePositions(list []sdk.PositionMap) {
-	s := &o.lines
-	s.positions, s.functions = nil, nil
+// positionMaps are the maps of the plugin from addresses of the object to vISA instructions.
+type positionMaps struct {
+	maps      []sdk.PositionMap // by address
+	functions []string          // of each of maps; "" where it is not known
+}
+
+// placePositions returns the maps of the plugin by address of the object.
+func (o *Object) placePositions(list []sdk.PositionMap, functions []sdk.Function) (m positionMaps) {
 	for _, p := range list {
 		if p.Kind != visaPositions || len(p.PCs) == 0 {
 			continue
@@ -91,45 +90,46 @@ func (o *Object) takePositions(list []sdk.PositionMap) {
 		for i := range p.PCs {
 			p.PCs[i] += base
 		}
-		s.positions = append(s.positions, p)
+		m.maps = append(m.maps, p)
 	}
-	sort.SliceStable(s.positions, func(i, j int) bool { return s.positions[i].PCs[0] < s.positions[j].PCs[0] })
-	for _, p := range s.positions {
+	sort.SliceStable(m.maps, func(i, j int) bool { return m.maps[i].PCs[0] < m.maps[j].PCs[0] })
+	for _, p := range m.maps {
 		// A kernel and its first subroutine do not begin at one address, but a
-		// kernel holds its subroutines.
+		// kernel contains its subroutines.
 		name := ""
-		for i := range o.functions {
-			if f := &o.functions[i]; f.Start == p.PCs[0] && name == "" {
+		for i := range functions {
+			if f := &functions[i]; f.Start == p.PCs[0] && name == "" {
 				name = f.Name
 			}
 		}
-		s.functions = append(s.functions, name)
+		m.functions = append(m.functions, name)
 	}
+	return m
 }
 
-// visaIndex is the vISA instruction that code at an address of the module is of,
-// and the kernel or function that counts it.
-func (s *lineSource) visaIndex(address uint64) (function string, index uint32, ok bool) {
-	n := sort.Search(len(s.positions), func(i int) bool { return s.positions[i].PCs[0] > address })
+// visaIndex returns the vISA instruction of the code at an address of the object, and the kernel or
+// function that counts it.
+func (m *positionMaps) visaIndex(address uint64) (function string, index uint32, ok bool) {
+	n := sort.Search(len(m.maps), func(i int) bool { return m.maps[i].PCs[0] > address })
 	if n == 0 {
 		return "", 0, false
 	}
-	p := &s.positions[n-1]
+	p := &m.maps[n-1]
 	i := sort.Search(len(p.PCs), func(i int) bool { return p.PCs[i] > address })
 	// The last entry is where the code ends.
 	if i == len(p.PCs) || p.Positions[i-1] > uint64(^uint32(0)) {
 		return "", 0, false
 	}
-	return s.functions[n-1], uint32(p.Positions[i-1]), true
+	return m.functions[n-1], uint32(p.Positions[i-1]), true
 }
 
-// hasSourceModule says whether there is anything that the code was made from.
+// hasSourceModule reports whether the target or the file has a source module.
 func (o *Object) hasSourceModule() bool {
-	return o.sourceModule != nil || o.File != nil && o.File.IsELF() && irSection(o.File) != nil
+	return o.memory.sourceModule != nil || o.File != nil && o.File.IsELF() && irSection(o.File) != nil
 }
 
-// fromSource adds what the source module says of an address of the module's
-// object to what its debug information and symbols say.
+// fromSource adds lines or inlined calls of the source module to the functions at an address that
+// debug information and symbols gave.
 func (o *Object) fromSource(frames []symbol.Frame, address uint64) []symbol.Frame {
 	if !o.hasSourceModule() {
 		return frames
@@ -144,9 +144,7 @@ func (o *Object) fromSource(frames []symbol.Frame, address uint64) []symbol.Fram
 	physical := &frames[0]
 	chain, spent := source.join.chain(physical)
 	if spent {
-		o.mu.Lock()
-		o.problem("source module: too many calls: inlined calls are not looked for any more")
-		o.mu.Unlock()
+		o.Problem("source module: too many calls: inlined calls are not looked for any more")
 	}
 	if chain != nil {
 		return chain
@@ -157,79 +155,73 @@ func (o *Object) fromSource(frames []symbol.Frame, address uint64) []symbol.Fram
 	return frames
 }
 
-// isScoped says whether debug information describes scopes at an address.
+// isScoped reports whether debug information describes scopes at an address.
 func (o *Object) isScoped(address uint64) bool {
 	d := o.DWARF()
 	if d == nil {
 		return false
 	}
 	scoped, err := d.Scoped(address)
-	return scoped || err != nil // what is not known is not added to
+	return scoped || err != nil // where that is not known nothing is added
 }
 
-// assemblyLine gives a function without a position the one that the assembly
-// has.
+// assemblyLine sets the position of a function by the assembly.
 //
-// Instructions of one function may be in the code of another: what a compiler
-// adds at the start of a subroutine counts as the kernel's last instruction. They
-// have no line.
+// Instructions of one function may be in the code of another: instructions that a compiler adds
+// at the start of a subroutine count as the kernel's last instruction. They have no line.
 func (o *Object) assemblyLine(a *visaasm.Module, frames []symbol.Frame, address uint64) []symbol.Frame {
-	o.mu.Lock()
-	isOpen := o.isOpen // what the plugin said is set with it, and stays
-	o.mu.Unlock()
-	if !isOpen {
+	if !o.hasOpened() { // the plugin's answer is set with it, and constant
 		return frames
 	}
-	counted, index, ok := o.lines.visaIndex(address)
+	counted, index, ok := o.plugin.positions.visaIndex(address)
 	unit := a.Unit(counted)
 	if !ok || counted == "" || unit == nil {
 		return frames
 	}
 	f := &frames[0]
-	at, ok := unit.At(index)
-	if !ok || at.File == "" || at.Line == 0 || !isVISA(&at, unit.Name, f.Function) && !isVISA(&at, unit.Name, f.LinkageName) {
+	p, ok := unit.At(index)
+	if !ok || p.File == "" || p.Line == 0 || !isVISA(&p, unit.Name, f.Function) && !isVISA(&p, unit.Name, f.LinkageName) {
 		return frames
 	}
-	f.File, f.Line, f.Column, f.CompDir, f.LineByAssembly = at.File, at.Line, 0, "", true
+	f.File, f.Line, f.Column, f.CompDir, f.LineByAssembly = p.File, p.Line, 0, "", true
 	return frames
 }
 
-// isVISA says whether a function of vISA is that of a name: the first one of its
-// unit has the unit's, and the others have a number behind theirs.
-func isVISA(at *visaasm.Position, unit, name string) bool {
-	if at.Entry || name == "" {
-		return at.Entry && name == unit
+// isVISA reports whether the vISA function of a position has a name: the first one of its unit has
+// the unit's, and the others have a number behind theirs.
+func isVISA(p *visaasm.Position, unit, name string) bool {
+	if p.Entry || name == "" {
+		return p.Entry && name == unit
 	}
-	number, ok := strings.CutPrefix(at.Function, name+"_")
+	number, ok := strings.CutPrefix(p.Function, name+"_")
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// readSourceModule reads what the module was made from, once.
+// readSourceModule reads the source module, once.
 func (o *Object) readSourceModule() *sourceModule {
-	o.lines.once.Do(func() {
+	l := &o.names.lines
+	l.once.Do(func() {
 		var problems []string
 		err := object.Guard(func() error {
-			problems = o.readSource(&o.lines.source)
+			problems = o.readSource(&l.source)
 			return nil
 		})
 		if err != nil {
-			problems, o.lines.source = append(problems, err.Error()), sourceModule{}
+			problems, l.source = append(problems, err.Error()), sourceModule{}
 		}
-		o.lines.hasLines.Store(o.lines.source.assembly != nil)
-		o.mu.Lock()
-		defer o.mu.Unlock()
+		l.hasLines.Store(l.source.assembly != nil)
 		for _, p := range problems {
-			o.problem("%s", p)
+			o.Problem("%s", p)
 		}
 	})
-	return &o.lines.source
+	return &l.source
 }
 
-// readSource reads the source module of the target, and that in the object where
-// the target's is none with scopes. It returns what is wrong.
+// readSource reads the source module of the target, and the one in the object where the target's
+// has no scopes. It returns the problems.
 func (o *Object) readSource(s *sourceModule) (problems []string) {
-	if o.sourceModule != nil {
-		data, err := o.sourceModule()
+	if o.memory.sourceModule != nil {
+		data, err := o.memory.sourceModule()
 		if err == nil {
 			problems, err = s.read("source module", data)
 		}
@@ -259,7 +251,7 @@ func (o *Object) readSource(s *sourceModule) (problems []string) {
 	return append(problems, more...)
 }
 
-// read reads a source module in any of its forms.
+// read reads a source module in any of its formats.
 func (s *sourceModule) read(name string, data []byte) (problems []string, err error) {
 	if len(data) > maxSourceModule {
 		return nil, fmt.Errorf("%s: %d bytes, expected at most %d", name, len(data), maxSourceModule)

@@ -117,7 +117,7 @@ func TestRowsOfCodeWithoutBoundsAreNotThoseOfParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, address := range order {
-			row, err := codeReader{m.Code}.Row(t.Context(), &Lookup{PC: address, Address: address, IsExact: true})
+			row, err := m.Code.code.Row(t.Context(), &Lookup{PC: address, Address: address, IsExact: true})
 			if err != nil {
 				t.Fatalf("%#x: %v", address, err)
 			}

@@ -24,26 +24,26 @@ type symbolFiles struct {
 	open map[symbolFileKey]*symbolFile
 }
 
-// symbolFileKey tells files apart, and a file from what was at its path before.
+// symbolFileKey tells files apart, and a file from an earlier one at its path.
 type symbolFileKey struct {
 	path     string
 	size     int64
 	modified time.Time
 }
 
-// A symbolFile is one of them.
+// A symbolFile is a symbol file that objects use.
 type symbolFile struct {
 	*breakpad.File // nil where it cannot be read, as err says
 	err            error
 	once           sync.Once
 	key            symbolFileKey
 	users          int          // under mu
-	used           uint64       // when it was asked for last, likewise
+	used           uint64       // when it was used last; likewise
 	bytes          atomic.Int64 // that it keeps; 0 until it is open
 }
 
-// use opens the file at a path, or takes it where it is open. release gives it back. The
-// error is that of breakpad.Open.
+// use opens the file at a path, or takes it where it is open, until release. The error is
+// breakpad.Open's.
 func (s *symbolFiles) use(path string) (*symbolFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -72,12 +72,12 @@ func (s *symbolFiles) use(path string) (*symbolFile, error) {
 		s.release(f)
 		return nil, f.err
 	}
-	// Objects are not asked for room: who wants the file may hold the lock of one.
+	// Objects are not trimmed: the caller may hold the lock of one.
 	s.trim(int64(s.library.most)) //nolint:gosec // of memory
 	return f, nil
 }
 
-// release takes away a use. A file that nobody uses stays open as long as there is room.
+// release ends a use. A file without users stays open while the library has not too much.
 func (s *symbolFiles) release(f *symbolFile) {
 	s.mu.Lock()
 	f.users--
@@ -87,8 +87,8 @@ func (s *symbolFiles) release(f *symbolFile) {
 	s.mu.Unlock()
 }
 
-// trim closes files that nobody uses, those first that were used longest ago, until the
-// library keeps no more than most bytes.
+// trim closes files without users, the least recently used first, until the library keeps no more
+// than most bytes.
 func (s *symbolFiles) trim(most int64) {
 	s.mu.Lock()
 	var idle, closed []*symbolFile
@@ -114,11 +114,11 @@ func (s *symbolFiles) trim(most int64) {
 	}
 }
 
-// releaseEvery is after how many look-ups the pages of all files are given back, each of
-// which may have brought in a few: the kernel reads up to 64 KiB around an address.
+// releaseEvery is after how many look-ups the pages of all files are released, of which each may
+// have brought in a few: the kernel reads up to 64 KiB around an address.
 const releaseEvery = 512
 
-// lookedUp says that something was looked up in one of the files.
+// lookedUp counts a look-up in one of the files.
 func (s *symbolFiles) lookedUp() {
 	if s.lookups.Add(1)%releaseEvery != 0 {
 		return

@@ -29,8 +29,7 @@ func FrameTables(o *object.Object) []FrameTable { return frameTablesFor(o, anyCo
 // anyCode stands for all code sections of a relocatable object.
 const anyCode = 0
 
-// loadedTables opens those of the object's file, or of its debug file; none
-// without a file.
+// loadedTables opens the tables of the object's file, or of its debug file; none without a file.
 func (o *Object) loadedTables(file *object.Object) ([]FrameTable, error) {
 	switch {
 	case file == nil:
@@ -38,13 +37,12 @@ func (o *Object) loadedTables(file *object.Object) ([]FrameTable, error) {
 	case o.isLaid():
 		return FrameTables(file), nil // an address is of one section
 	}
-	return LoadedTables(file, o.segments)
+	return LoadedTables(file, o.memory.segments)
 }
 
-// LoadedTables opens those of an object, or of its debug file, of which segments
-// are loaded. The addresses of a relocatable object are those of several
-// sections, each from 0 on: an FDE is for one of them. err says why no FDE can
-// be told to be for an address of the module.
+// LoadedTables opens the tables of an object, or of its debug file, for the segments that are
+// loaded. Each section of a relocatable object has addresses from 0 on, and an FDE is for one of
+// them. err is why it is not known which FDEs are for the module's addresses.
 func LoadedTables(o *object.Object, segments []target.Segment) (tables []FrameTable, err error) {
 	if o.Type() != elf.ET_REL {
 		return FrameTables(o), nil
@@ -120,12 +118,12 @@ func ehFrameTable(o *object.Object, eh object.FrameSection, code uint32) FrameTa
 	return t
 }
 
-// newFrameTable makes the table of a section; from is nil where the object has
-// no section headers.
-func newFrameTable(o *object.Object, from *object.Section, code uint32, s cfi.Section) FrameTable {
+// newFrameTable makes the table of a section; header is nil where the object has no section
+// headers.
+func newFrameTable(o *object.Object, header *object.Section, code uint32, s cfi.Section) FrameTable {
 	var err error
-	if o.Type() == elf.ET_REL && from != nil {
-		s.Code, err = codeOf(from, code)
+	if o.Type() == elf.ET_REL && header != nil {
+		s.Code, err = codeOf(header, code)
 	}
 	var t *cfi.Table
 	if err == nil {
@@ -134,15 +132,14 @@ func newFrameTable(o *object.Object, from *object.Section, code uint32, s cfi.Se
 		}
 	}
 	index := 0
-	if from != nil {
-		index = from.Index
+	if header != nil {
+		index = header.Index
 	}
 	return FrameTable{Table: t, Section: s.Name, Size: len(s.Data), Index: index, Err: err}
 }
 
-// codeOf says which section of a relocatable object an address in one of its
-// sections is of, by the relocation that made it. Where code is a section, no
-// other counts.
+// codeOf returns a function that finds the section of an address in a section of a relocatable
+// object, by the relocation that made the address. Where code is a section, no other counts.
 func codeOf(s *object.Section, code uint32) (func(offset uint64) (uint32, bool), error) {
 	references, err := s.References()
 	if err != nil {
@@ -160,13 +157,13 @@ func codeOf(s *object.Section, code uint32) (func(offset uint64) (uint32, bool),
 	}, nil
 }
 
-// objectMemory reads what indirect pointers lead to, as far as the file holds
-// it: what a dynamic linker has yet to write there is not known.
+// objectMemory reads the targets of indirect pointers as far as the file has them: words that a
+// dynamic linker has yet to write are not known.
 func objectMemory(o *object.Object) func(dst []byte, address uint64) (int, error) {
 	return func(dst []byte, address uint64) (n int, err error) { return o.ReadAddress(dst, address) }
 }
 
-// inObject gives a section the properties of its object.
+// inObject sets the properties of a section's object.
 func inObject(o *object.Object, s cfi.Section) cfi.Section {
 	s.Order, s.AddressSize = o.ByteOrder(), o.AddressSize()
 	return s

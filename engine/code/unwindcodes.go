@@ -10,13 +10,13 @@ import (
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata
-// and .xdata are asked before DWARF: Windows walks by nothing else, so a program does not run
-// without right ones, and code is read for where an epilogue is, which compilers' DWARF leaves
-// out. But those of Go's linker say that a frame is set up where functions call for a larger
-// stack, behind their code: of its files they are asked last.
+// This file has the rows of PE files ("x64 exception handling"). The unwind codes of .pdata and
+// .xdata come before DWARF: Windows walks by nothing else, so a program does not run without
+// right ones, and the code is read to find epilogues, which compilers' DWARF leaves out. But the
+// unwind codes of Go's linker claim a frame where functions call for a larger stack, behind
+// their code: for its files they come last.
 
-// pe is the PE file that the object is, where its unwind information is read; nil otherwise.
+// pe returns the PE file of the object if its unwind information can be read; nil otherwise.
 func (o *Object) pe() *pe.File {
 	if o.File == nil || !o.File.IsPE() || o.File.PE().Machine() != pe.MachineX86_64 {
 		return nil
@@ -24,8 +24,7 @@ func (o *Object) pe() *pe.File {
 	return o.File.PE()
 }
 
-// peRules are what holds in a PE file for registers that a row does not mention. Go's
-// functions preserve none.
+// peRules returns the default rules of a PE file. Go's functions preserve no registers.
 func peRules(f *pe.File) *RuleSet {
 	rules := pe.DefaultRules()
 	if f.IsGo() {
@@ -52,17 +51,18 @@ func newUnwindCodes(o *Object) RowSource {
 	return unwindCodes{f}
 }
 
-// functionBounds are where functions lie by .pdata, for sources that read their code.
+// functionBounds gives no rows, but the bounds of functions by .pdata, to sources that read their
+// code.
 type functionBounds struct{ file *pe.File }
 
-func (s functionBounds) Row(_ context.Context, at *Lookup) (*Row, error) {
-	if fn, isListed, err := s.file.FunctionAt(at.Address); err == nil && isListed && !at.Bounds.IsKnown {
-		at.Bounds = Bounds{Start: fn.Start, End: fn.End, IsKnown: true}
+func (s functionBounds) Row(_ context.Context, l *Lookup) (*Row, error) {
+	if fn, isListed, err := s.file.FunctionAt(l.Address); err == nil && isListed {
+		l.bound(peBounds(&fn))
 	}
 	return nil, nil
 }
 
-// newGoUnwindCodes are the unwind codes of Go's files.
+// newGoUnwindCodes returns the unwind codes of Go's files.
 func newGoUnwindCodes(o *Object) RowSource {
 	f := o.pe()
 	if f == nil || !f.IsGo() {
@@ -71,32 +71,30 @@ func newGoUnwindCodes(o *Object) RowSource {
 	return unwindCodes{f}
 }
 
-func (s unwindCodes) Row(_ context.Context, at *Lookup) (*Row, error) {
-	fn, isListed, err := s.file.FunctionAt(at.Address)
+func (s unwindCodes) Row(_ context.Context, l *Lookup) (*Row, error) {
+	fn, isListed, err := s.file.FunctionAt(l.Address)
 	if err != nil {
-		at.problem("%v", err)
+		l.problem("%v", err)
 		return nil, noRow(err.Error())
 	}
 	if !isListed {
 		return nil, nil
 	}
-	if !at.Bounds.IsKnown {
-		at.Bounds = Bounds{Start: fn.Start, End: fn.End, IsKnown: true}
-	}
+	l.bound(peBounds(&fn))
 	var row pe.Row
-	if err := s.file.RowAt(at.Address, &row); err != nil {
-		at.problem("%v", err)
+	if err := s.file.RowAt(l.Address, &row); err != nil {
+		l.problem("%v", err)
 		return nil, noRow(err.Error())
 	}
-	if row.IsCodeMissing && at.IsExact {
+	if row.IsCodeMissing && l.IsExact {
 		return nil, noRow("the function's code is not there to look for epilogues in")
 	}
 	return &Row{Rules: &row.Row, By: ByPE}, nil
 }
 
-// leaves are functions of a PE file that .pdata does not list: by the document they leave
-// the stack pointer and what they preserve alone. That holds of code that is about to execute: what
-// called something is no leaf, whatever lists it.
+// leaves are functions of a PE file that .pdata does not list: by the document they change
+// neither the stack pointer nor the registers that they preserve. That is true of code that is
+// about to execute: a function that called another is no leaf, listed or not.
 type leaves struct{ file *pe.File }
 
 func newLeaves(o *Object) RowSource {
@@ -107,16 +105,16 @@ func newLeaves(o *Object) RowSource {
 	return leaves{f}
 }
 
-func (s leaves) Row(_ context.Context, at *Lookup) (*Row, error) {
-	if !at.IsExact {
+func (s leaves) Row(_ context.Context, l *Lookup) (*Row, error) {
+	if !l.IsExact {
 		return nil, noRow("no function of .pdata has the return address")
 	}
 	var row pe.Row
-	switch err := s.file.RowAt(at.Address, &row); {
+	switch err := s.file.RowAt(l.Address, &row); {
 	case errors.Is(err, pe.ErrNoRow):
 		return nil, nil
 	case err != nil || row.Part != pe.Leaf:
-		return nil, nil //nolint:nilerr // the unwind codes have said so
+		return nil, nil //nolint:nilerr // the unwind codes have reported it
 	}
 	return &Row{Rules: &row.Row, By: ByPE}, nil
 }

@@ -15,17 +15,16 @@ import (
 	"github.com/unwindd/unwindd/internal/dw"
 )
 
-// Variables are the variables, parameters and constants that are in scope at an
-// address.
+// Variables are the variables, parameters and constants in scope at an address.
 type Variables struct {
-	Function dwarf.Entry // that the address is in
+	Function dwarf.Entry // that contains the address
 	Levels   int         // the function, and the calls that are inlined at the address
 	List     []ScopedVariable
 	Problem  string // why some are missing; "" if none are
 }
 
-// AlikeFrom is how many variables of List, from an index on, are of one function or
-// inlined call; with isOne they are all of one.
+// AlikeFrom counts the variables of List, from an index on, that belong to one function or inlined
+// call; with isOne they all do.
 func (v *Variables) AlikeFrom(index int, isOne bool) int {
 	if isOne {
 		return len(v.List) - index
@@ -37,12 +36,12 @@ func (v *Variables) AlikeFrom(index int, isOne bool) int {
 	return n - index
 }
 
-// A ScopedVariable is a variable of a function or of an inlined call, with what is the
-// same of it in all frames.
+// A ScopedVariable is a variable of a function or of an inlined call, with its attributes that
+// are the same in all frames.
 type ScopedVariable struct {
 	dwarf.Entry
 	Name string
-	// Level is how many inlined calls lie further in than the one that has it.
+	// Level counts the inlined calls further in than the one that has it.
 	Level        int
 	Line         int // DW_AT_decl_line; 0: unknown
 	IsParameter  bool
@@ -51,20 +50,20 @@ type ScopedVariable struct {
 	IsShadowed   bool // a block further in has another one of its name
 
 	Type *dwarf.Type // nil: it cannot be read
-	// Location is where it is, by its own DW_AT_location or that of what it is an
-	// instance of; nil: it has none.
+	// Location is its place, by its own DW_AT_location or its abstract origin's; nil: it
+	// has none.
 	Location *dwarf.Location
 	Problem  error // why Type or Location cannot be read
 }
 
-// NewScopedVariable is a variable that is in no function.
+// NewScopedVariable returns a variable that is in no function.
 func NewScopedVariable(e dwarf.Entry) *ScopedVariable {
 	v := &ScopedVariable{Entry: e, Name: e.Name()}
 	v.describe()
 	return v
 }
 
-// describe finds out what is the same in all frames.
+// describe reads the attributes that are the same in all frames.
 func (v *ScopedVariable) describe() {
 	v.IsParameter, v.IsStatic = v.Tag() == dw.TagFormalParameter, v.Entry.IsStatic()
 	if line, ok, err := v.Number(dw.AttrDeclLine); ok && err == nil && line > 0 {
@@ -83,24 +82,24 @@ func (v *ScopedVariable) describe() {
 // maxVariables bounds the variables in scope at one address.
 const maxVariables = 1 << 12
 
-// variableBytes is about what a ScopedVariable takes.
+// variableBytes is about how much memory a ScopedVariable takes.
 const variableBytes = 256
 
-// Variables are those in scope at an address of the object; nil where no function is
-// described. They are shared: nobody changes them.
+// Variables returns the variables in scope at an address of the object; nil where no function is
+// described. They are shared, and must not be changed.
 func (o *Object) Variables(address uint64) *Variables {
 	return o.VariablesIn(address, dwarf.Entry{})
 }
 
-// VariablesIn is Variables where several functions have the same code: in one of them,
-// which dwarf.Reader.Equals gave. Of the zero Entry it is Variables.
+// VariablesIn is Variables for one of several functions with the same code, which
+// dwarf.Reader.Equals gave. With the zero Entry it is Variables.
 func (o *Object) VariablesIn(address uint64, function dwarf.Entry) *Variables {
 	d := o.DWARF()
 	if d == nil {
 		return nil
 	}
 	key := nameKey{address: address, function: function}
-	found, isKnown := o.variables.find(key)
+	found, isKnown := o.answers.variables.find(key)
 	if isKnown {
 		return found
 	}
@@ -109,18 +108,18 @@ func (o *Object) VariablesIn(address uint64, function dwarf.Entry) *Variables {
 	if found != nil {
 		bytes = variableBytes * (1 + len(found.List))
 	}
-	keep(o, &o.variables, key, found, bytes)
+	keep(o, &o.answers.variables, key, found, bytes)
 	return found
 }
 
-// functionBytes is about what an entry takes in a map.
+// functionBytes is about how much memory an entry takes in a map.
 const functionBytes = 64
 
-// Function is the function that an address of the object is in, by its debug
-// information; the zero Entry where none is described. The answer is remembered. It is
-// called inside object.Guard.
+// Function returns the function that contains an address of the object, by its debug information;
+// the zero Entry where none is described. The answer is remembered. It is called inside
+// object.Guard.
 func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
-	function, isKnown := o.scoped.find(address)
+	function, isKnown := o.answers.functions.find(address)
 	if isKnown {
 		return function, nil
 	}
@@ -133,7 +132,7 @@ func (o *Object) Function(address uint64) (function dwarf.Entry, err error) {
 			function = scopes[len(scopes)-1].Entry
 		}
 	}
-	keep(o, &o.scoped, address, function, functionBytes)
+	keep(o, &o.answers.functions, address, function, functionBytes)
 	return function, nil
 }
 
@@ -148,7 +147,7 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 	v := &Variables{Function: scopes[len(scopes)-1].Entry}
 	level := newVariableLevel()
 	for _, s := range scopes {
-		from := len(v.List)
+		first := len(v.List)
 		for e, err := range s.Variables() {
 			if err != nil {
 				v.Problem = err.Error()
@@ -160,15 +159,15 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 			}
 			found := ScopedVariable{Entry: e, Name: e.Name(), Level: v.Levels}
 			if found.Name == "" {
-				continue // a compiler's own, such as the length of an array, or a parameter that nobody can refer to
+				continue // a compiler's own, such as the length of an array, or a parameter without a name
 			}
 			found.describe()
 			if level.lists(&found) {
 				v.List = append(v.List, found)
 			}
 		}
-		for i := range v.List[from:] {
-			level.names[v.List[from+i].Name] = true
+		for i := range v.List[first:] {
+			level.names[v.List[first+i].Name] = true
 		}
 		if s.Tag() != dw.TagLexicalBlock {
 			v.Levels++
@@ -181,18 +180,18 @@ func readVariables(d *dwarf.Reader, address uint64, function dwarf.Entry) *Varia
 	return v
 }
 
-// A variableLevel is the variables of a function or of an inlined call that were met.
+// A variableLevel has the variables of a function or of an inlined call that were read so far.
 type variableLevel struct {
 	names map[string]bool      // in blocks further in
-	roots map[dwarf.Entry]bool // that they are instances of
+	roots map[dwarf.Entry]bool // their abstract origins
 }
 
 func newVariableLevel() variableLevel {
 	return variableLevel{map[string]bool{}, map[dwarf.Entry]bool{}}
 }
 
-// lists says whether a variable is to be listed, and whether it is shadowed. gcc writes
-// one that is gone once more, as an instance of the same variable without a place.
+// lists reports whether to list a variable, and sets IsShadowed. gcc writes a variable that is gone
+// once more, as an instance of the same abstract variable without a place.
 func (l *variableLevel) lists(v *ScopedVariable) bool {
 	v.IsShadowed = l.names[v.Name]
 	root, err := v.Root()
@@ -222,11 +221,12 @@ type dataSymbol struct {
 	name        string
 }
 
-// DataSymbol is the variable that the symbol tables have at an address, demangled, and
-// how far behind its start that is; "" where there is none.
+// DataSymbol returns the variable that the symbol tables have at an address, demangled, and the
+// offset of the address from its start; "" where there is none.
 func (o *Object) DataSymbol(address uint64) (name string, offset uint64) {
-	o.data.once.Do(o.findData)
-	list := o.data.list
+	d := &o.answers.data
+	d.once.Do(o.findData)
+	list := d.list
 	i := sort.Search(len(list), func(i int) bool { return list[i].start > address }) - 1
 	if i < 0 || address-list[i].start >= max(list[i].size, 1) {
 		return "", 0
@@ -237,26 +237,27 @@ func (o *Object) DataSymbol(address uint64) (name string, offset uint64) {
 func (o *Object) findData() {
 	o.resolver()
 	o.mu.Lock()
-	objects := []*object.Object{o.laid, o.debugLaid}
+	files := []*object.Object{o.laid, o.debug.laid}
 	o.mu.Unlock()
-	for _, from := range objects {
-		if from == nil {
+	d := &o.answers.data
+	for _, file := range files {
+		if file == nil {
 			continue
 		}
-		err := from.EachSymbol(func(s *object.Symbol) {
+		err := file.EachSymbol(func(s *object.Symbol) {
 			if s.Type == elf.STT_OBJECT && s.Defined() && s.Name != "" {
-				o.data.list = append(o.data.list, dataSymbol{s.Address, s.Size, s.Name})
+				d.list = append(d.list, dataSymbol{s.Address, s.Size, s.Name})
 			}
 		})
 		if err != nil {
 			o.Problem("symbols of data: %v", err)
 		}
 	}
-	slices.SortStableFunc(o.data.list, func(a, b dataSymbol) int {
+	slices.SortStableFunc(d.list, func(a, b dataSymbol) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.size, b.size))
 	})
-	o.grow(len(o.data.list) * symbolBytes)
+	o.grow(len(d.list) * symbolBytes)
 }
 
-// symbolBytes is about what a dataSymbol takes.
+// symbolBytes is about how much memory a dataSymbol takes.
 const symbolBytes = 48

@@ -9,12 +9,12 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// wantSymbols says of a module of Windows, of which an address has no name, which file
-// would have it: its compiler's debug information is in a program database, which is not
-// read. It says so once: a recording may have many addresses without a name.
-func (o *Object) wantSymbols() { o.wantSymbolsOnce.Do(o.sayWantedSymbols) }
+// wantSymbols adds a problem for a module of Windows that has no name for an address: it names
+// the symbol file that would have it, since its compiler's debug information is in a program
+// database, which is not read. It does so once: a recording may have many such addresses.
+func (o *Object) wantSymbols() { o.breakpad.wantOnce.Do(o.nameWantedSymbols) }
 
-func (o *Object) sayWantedSymbols() {
+func (o *Object) nameWantedSymbols() {
 	if o.symbolFile().file != nil {
 		return // it does not know the address either
 	}

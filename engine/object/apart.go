@@ -9,11 +9,10 @@ import (
 	"slices"
 )
 
-// Apart returns those of some sections that have bytes of the file to themselves,
-// in the order of the list. Of two that have bytes in common it is the one that
-// begins first. Section headers are small, and thousands of them can name the
-// same bytes: whoever reads all sections of a kind reads no more than the file
-// has. The error says which were left out, and is nil where none was.
+// Apart returns the sections of a list that share no bytes of the file, in the order of the
+// list. Of two that overlap it is the one that begins first. Section headers are small, and
+// thousands of them can name the same bytes: a caller that reads all sections of a kind reads no
+// more than the file has. The error names the sections that were left out; nil: none was.
 func Apart(list []*Section) (apart []*Section, left error) {
 	order := make([]int, len(list))
 	for i := range order {
@@ -21,7 +20,7 @@ func Apart(list []*Section) (apart []*Section, left error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Offset, list[b].Offset) })
 	keep := make([]bool, len(list))
-	var last, first *Section // the last one kept; of those left out the first
+	var last, first *Section // the last one kept, and the first one left out
 	count := 0
 	for _, i := range order {
 		s := list[i]

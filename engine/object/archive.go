@@ -34,24 +34,24 @@ func IsArchive(data []byte) (is bool) {
 // deviceMachines are the machines of accelerators.
 var deviceMachines = []elf.Machine{elf.EM_AMDGPU, elf.EM_CUDA, 205} // 205: EM_INTELGT
 
-// archive yields the code objects of accelerators in the members of an archive: those that are
-// such objects, and those inside of others. dir is the folder that the names of a thin one start
-// from; "" where its files are not to be opened.
+// archive yields the code objects of accelerators in the members of an archive: members that are
+// such objects, and objects inside members. dir is the folder that the names of a thin archive
+// start from; "" where its files are not opened.
 func (w *bundleWalk) archive(data []byte, dir string) {
 	isThin := false
 	_ = Guard(func() error { isThin = bytes.HasPrefix(data, []byte(thinMagic)); return nil })
 	var long []byte // names that are too long for the header
-	for at := uint64(len(archiveMagic)); at < uint64(len(data)) && !w.stopped; {
+	for offset := uint64(len(archiveMagic)); offset < uint64(len(data)) && !w.stopped; {
 		var m member
 		err := Guard(func() (err error) {
-			m, err = readMember(data, at, long, isThin)
+			m, err = readMember(data, offset, long, isThin)
 			return err
 		})
 		if err != nil {
-			w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: archive: offset %#x: %w", w.name, at, err))
+			w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: archive: offset %#x: %w", w.name, offset, err))
 			return
 		}
-		at = m.next
+		offset = m.next
 		switch {
 		case m.name == "//":
 			long = m.data
@@ -69,7 +69,7 @@ func (w *bundleWalk) archive(data []byte, dir string) {
 	w.member, w.base = "", 0
 }
 
-// thinMember opens the file that a member of a thin archive is. What is found in it is copied.
+// thinMember opens the file of a member of a thin archive. The objects found in it are copied.
 func (w *bundleWalk) thinMember(name, dir string) {
 	file := name
 	if !filepath.IsAbs(file) {
@@ -121,8 +121,8 @@ type member struct {
 var errMember = errors.New("the header of a member is cut or damaged")
 
 // readMember reads the member at an offset.
-func readMember(data []byte, at uint64, long []byte, isThin bool) (m member, err error) {
-	header, ok := slice(data, at, memberHeader)
+func readMember(data []byte, offset uint64, long []byte, isThin bool) (m member, err error) {
+	header, ok := slice(data, offset, memberHeader)
 	if !ok || string(header[58:60]) != "`\n" {
 		return m, errMember
 	}
@@ -130,7 +130,7 @@ func readMember(data []byte, at uint64, long []byte, isThin bool) (m member, err
 	if err != nil {
 		return m, fmt.Errorf("%w: a size of %q", errMember, header[48:58])
 	}
-	m.name, m.offset = strings.TrimRight(string(header[:16]), " "), at+memberHeader
+	m.name, m.offset = strings.TrimRight(string(header[:16]), " "), offset+memberHeader
 	m.isIndex = m.name == "/" || m.name == "//" || m.name == "/SYM64/" || strings.HasPrefix(m.name, "__.SYMDEF")
 	if isThin && !m.isIndex {
 		m.next = m.offset
@@ -146,8 +146,8 @@ func readMember(data []byte, at uint64, long []byte, isThin bool) (m member, err
 	return m, m.setName(long)
 }
 
-// setName finds the name of a member that does not stand in its header: behind it (BSD), or in
-// the list of long names (GNU). Names end in a slash there.
+// setName finds the name of a member that is not in its header: behind it (BSD), or in the list of
+// long names (GNU). Names end in a slash there.
 func (m *member) setName(long []byte) error {
 	if text, isBSD := strings.CutPrefix(m.name, "#1/"); isBSD {
 		n, err := strconv.ParseUint(text, 10, 32)

@@ -12,28 +12,27 @@ import (
 	"github.com/unwindd/unwindd/internal/inflate"
 )
 
-// Contents are what Section.Data returns, unpacked as far as somebody needs them: to
-// know one function of a library takes a few units of its debug information, and the
-// parts of sections before them. They may be used concurrently.
+// Contents are the bytes that Section.Data returns, unpacked as far as they are needed: to know
+// one function of a library takes a few units of its debug information, and the parts of sections
+// before them. They may be used concurrently.
 //
-// The checksum of a stream is looked at when its end was reached, so that what was
-// needed before may be damaged.
+// The checksum of a stream is checked at its end, so that bytes before it may be damaged.
 type Contents struct {
 	section *Section
 	data    []byte       // of the whole size
-	ready   atomic.Int64 // bytes of it that are there
+	ready   atomic.Int64 // bytes of data that are unpacked
 
 	mu     sync.Mutex
-	stream stream // nil: all of it was there from the beginning
+	stream stream // nil: all was ready from the beginning
 	err    error
 }
 
-// Contents are the section's contents. Those that are not packed, or that relocations
-// change, are there as a whole. The errors are those of Data.
+// Contents returns the section's contents. Contents that are not packed, or that relocations
+// change, are ready as a whole. The errors are Data's.
 func (s *Section) Contents() (*Contents, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.contents != nil && (s.contents.stream != nil || s.by == s.object.relocations.Load()) {
+	if s.contents != nil && (s.contents.stream != nil || s.madeBy == s.object.relocations.Load()) {
 		return s.contents, nil
 	}
 	c, err := s.begin()
@@ -80,11 +79,11 @@ func (s *Section) begin() (c *Contents, err error) {
 	return c, err
 }
 
-// Bytes are as many bytes as the section has, of which those that Need was asked for
-// may be read. They are read inside Guard.
+// Bytes returns the bytes of the whole section; only bytes that Need made ready may be read. They
+// are read inside Guard.
 func (c *Contents) Bytes() []byte { return c.data }
 
-// Ready is how many bytes are there.
+// Ready returns how many bytes are ready.
 func (c *Contents) Ready() uint64 {
 	if c == nil {
 		return math.MaxUint64
@@ -92,8 +91,8 @@ func (c *Contents) Ready() uint64 {
 	return uint64(c.ready.Load())
 }
 
-// Need sees to it that the bytes up to, not including, end are there, or all where
-// there are fewer. Of nil Contents all are.
+// Need makes the bytes up to, not including, end ready, or all where there are fewer. Nil
+// Contents need nothing.
 func (c *Contents) Need(end uint64) error {
 	if c == nil || end <= uint64(c.ready.Load()) {
 		return nil
@@ -101,7 +100,7 @@ func (c *Contents) Need(end uint64) error {
 	return c.extend(end)
 }
 
-// leastStep is how many bytes are unpacked at once at least.
+// leastStep is the least number of bytes that are unpacked at once.
 const leastStep = 16 << 10
 
 func (c *Contents) extend(end uint64) error {
@@ -126,7 +125,7 @@ func (c *Contents) extend(end uint64) error {
 			return unpackError(err, size)
 		}
 		c.ready.Store(int64(n))
-		c.section.object.made.Add(int64(n - have))
+		c.section.object.keptBytes.Add(int64(n - have))
 		return nil
 	})
 	if err != nil {
@@ -135,7 +134,7 @@ func (c *Contents) extend(end uint64) error {
 	return c.err
 }
 
-// whole is all of the contents.
+// whole returns all of the contents.
 func (c *Contents) whole() ([]byte, error) {
 	if err := c.Need(uint64(len(c.data))); err != nil {
 		return nil, err
@@ -143,8 +142,8 @@ func (c *Contents) whole() ([]byte, error) {
 	return c.data, nil
 }
 
-// plausibleSize is how much is allocated before it is known that the packed bytes give
-// as much: writers of debug information get to a third or a tenth.
+// plausibleSize returns how much is allocated before it is known that the packed bytes give as
+// much: writers of debug information compress to a third or a tenth.
 func plausibleSize(packed []byte) uint64 { return 64<<10 + 16*uint64(len(packed)) }
 
 // unpack makes exactly size bytes.

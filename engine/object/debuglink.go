@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// DebugLink returns what .gnu_debuglink says: the base name of the separate
-// debug file, and the CRC-32 of its bytes. A name with a slash is none.
+// DebugLink returns the members of .gnu_debuglink: the base name of the separate debug file, and
+// the CRC-32 of its bytes. A name with a slash is none.
 func (o *Object) DebugLink() (name string, crc uint32, ok bool) {
 	b, _, ok := o.sectionData(".gnu_debuglink")
 	if !ok {
@@ -16,8 +16,8 @@ func (o *Object) DebugLink() (name string, crc uint32, ok bool) {
 	}
 	err := Guard(func() error {
 		name = cString(b)
-		at := alignUp(uint64(len(name))+1, 4)
-		field, there := slice(b, at, 4)
+		end := alignUp(uint64(len(name))+1, 4)
+		field, there := slice(b, end, 4)
 		ok = there && name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
 		if ok {
 			crc = o.header.order.Uint32(field)
@@ -30,7 +30,7 @@ func (o *Object) DebugLink() (name string, crc uint32, ok bool) {
 	return name, crc, true
 }
 
-// crc returns the CRC-32 that .gnu_debuglink of another file would hold for this one.
+// crc returns the CRC-32 that .gnu_debuglink of another file would have for this one.
 func (o *Object) crc() (sum uint32, err error) {
 	err = Guard(func() error {
 		sum = crc32.ChecksumIEEE(o.data)

@@ -23,8 +23,8 @@ const (
 	compressZSTD = 2
 )
 
-// packing says how the contents of a section are packed, given its bytes; size is
-// what they unpack to. It is nil where they are not.
+// packing returns how to open the packed contents of a section by its bytes, and the size of the
+// unpacked ones; open is nil where they are not packed.
 func (s *Section) packing(b []byte) (packed []byte, size uint64, open openPacked, err error) {
 	switch {
 	case s.Flags&elf.SHF_COMPRESSED != 0:
@@ -67,7 +67,7 @@ func (s *Section) compressedGNU(b []byte) (packed []byte, size uint64, open open
 	return b[headerSize:], binary.BigEndian.Uint64(b[4:]), openZLIB, nil
 }
 
-// A stream unpacks something, as far as is asked.
+// A stream unpacks bytes, as far as they are needed.
 type stream interface {
 	// Extend makes at least want bytes of out, of which it has made n before, and
 	// returns how many there are: fewer where the stream has ended. want is at most
@@ -91,7 +91,7 @@ func openZSTD(packed []byte, size uint64) (stream, error) {
 	return &readStream{r}, nil
 }
 
-// A readStream is a stream of what a reader gives.
+// A readStream is a stream of a reader's bytes.
 type readStream struct{ io.ReadCloser }
 
 func (r *readStream) Extend(out []byte, n, want int) (int, error) {
@@ -110,7 +110,7 @@ func (r *readStream) Extend(out []byte, n, want int) (int, error) {
 
 func (r *readStream) Finish([]byte) error {
 	defer r.Close()
-	// The checksum is looked at when the end of the stream is read.
+	// The checksum is checked when the end of the stream is read.
 	var more [1]byte
 	switch n, err := io.ReadFull(r, more[:]); {
 	case n != 0:
@@ -121,7 +121,7 @@ func (r *readStream) Finish([]byte) error {
 	return nil
 }
 
-// An unpacker makes a reader of the unpacked form of r. It runs on the
+// An unpacker makes a reader of the unpacked bytes of r. It runs on the
 // goroutine that reads, so that Guard covers it.
 type unpacker func(r io.Reader, size uint64) (io.ReadCloser, error)
 
@@ -129,8 +129,8 @@ func newZLIB(r io.Reader, _ uint64) (io.ReadCloser, error) { return zlib.NewRead
 
 func newZSTD(r io.Reader, size uint64) (io.ReadCloser, error) {
 	// A window larger than the contents is never needed, but writers that do
-	// not know the size take what their level says; 8 MiB is what RFC 8878,
-	// 3.1.1.1.2 asks every reader to accept.
+	// not know the size take their level's window; RFC 8878, 3.1.1.1.2 asks every
+	// reader to accept 8 MiB.
 	window := max(size, 8<<20)
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(window))
@@ -140,8 +140,8 @@ func newZSTD(r io.Reader, size uint64) (io.ReadCloser, error) {
 	return d.IOReadCloser(), nil
 }
 
-// unpack makes exactly size bytes of what r has. The caller has bounded size.
-// Of a zlib stream no byte behind its end is read.
+// unpack makes exactly size bytes of r. The caller has bounded size. No byte behind the end of a
+// zlib stream is read.
 func unpack(packed *bytes.Reader, size uint64, open unpacker) ([]byte, error) {
 	// The claimed size is taken at once where the packed bytes make it
 	// plausible, else as far as they turn out to go.
@@ -169,7 +169,7 @@ func unpack(packed *bytes.Reader, size uint64, open unpacker) ([]byte, error) {
 	if uint64(len(out)) < size {
 		return nil, fmt.Errorf("decompressed to %d bytes, expected %d", len(out), size)
 	}
-	// The checksum is looked at when the end of the stream is read.
+	// The checksum is checked when the end of the stream is read.
 	var more [1]byte
 	switch n, err := io.ReadFull(r, more[:]); {
 	case n != 0:

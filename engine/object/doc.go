@@ -7,8 +7,8 @@
 // Finder opens the files that a target names, and their separate debug files.
 //
 // Every byte is taken as hostile: each offset and count is checked against the
-// bytes that are there, and what is unpacked is bounded by the size of the
-// file. Errors name file, section, offset, and what was expected.
+// bytes that are there, and unpacking is bounded by the size of the file. Errors
+// name file, section, offset, and the expected value.
 //
 // # Mapped files
 //
@@ -19,14 +19,13 @@
 //
 // # Objects that are shared
 //
-// A Store has objects that are open, and gives the same Object to all who open the
-// same file, or the same bytes under the same name: what is made of them once serves
-// all. Each user closes what it opened; the last one unmaps the file. A Finder with a
-// Store opens by it.
+// A Store has objects that are open, and gives the same Object to all callers that open
+// the same file, or the same bytes under the same name: its tables are made once. Each
+// user closes the object; the last one unmaps the file. A Finder with a Store opens by it.
 //
 // # Size
 //
-// The package is large because each of the ways to an object (a file, a part of one, an
-// image, a debug file) ends in the same headers, sections and symbols, of which each
-// looks at parts that no other package needs.
+// The package is large because each kind of object (a file, a part of a file, an image, a
+// debug file) has the same headers, sections and symbols, and reads parts of them that no
+// other package needs.
 package object

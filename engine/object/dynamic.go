@@ -8,8 +8,7 @@ import (
 	"fmt"
 )
 
-// dynamicTags returns what PT_DYNAMIC says, as far as this package reads it;
-// nil where there is none.
+// dynamicTags returns the tags of PT_DYNAMIC that this package reads; nil where there is none.
 func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 	h := &o.header
 	var dynamic *Program
@@ -42,8 +41,8 @@ func (o *Object) dynamicTags() (map[elf.DynTag]uint64, error) {
 	return tags, nil
 }
 
-// SharedName is the name by which others depend on the object (DT_SONAME); "" where it
-// has none.
+// SharedName returns the name by which others depend on the object (DT_SONAME); "" where it has
+// none.
 func (o *Object) SharedName() string { return o.dynamicString(elf.DT_SONAME, maxSharedName) }
 
 // maxSharedName bounds the name of SharedName, in bytes, with the NUL behind it, and
@@ -53,14 +52,14 @@ const (
 	maxRunPath    = 64 << 10
 )
 
-// dynamicString is the string that a tag of PT_DYNAMIC names, of fewer than most bytes; ""
+// dynamicString returns the string that a tag of PT_DYNAMIC names, of fewer than most bytes; ""
 // where there is none.
 func (o *Object) dynamicString(tag elf.DynTag, most uint64) (text string) {
 	_ = Guard(func() error { // a file that is cut has none
 		tags, err := o.dynamicTags()
-		if at, ok := tags[tag]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && at < tags[elf.DT_STRSZ] {
-			b := o.fileFrom(tags[elf.DT_STRTAB] + at)
-			b = b[:min(uint64(len(b)), tags[elf.DT_STRSZ]-at, most)]
+		if offset, ok := tags[tag]; ok && err == nil && tags[elf.DT_STRTAB] != 0 && offset < tags[elf.DT_STRSZ] {
+			b := o.fileFrom(tags[elf.DT_STRTAB] + offset)
+			b = b[:min(uint64(len(b)), tags[elf.DT_STRSZ]-offset, most)]
 			if before, _, ok := bytes.Cut(b, []byte{0}); ok {
 				text = string(before)
 			}
@@ -121,7 +120,7 @@ func (o *Object) eachDynamicSymbol(yield func(*Symbol)) error {
 	return o.eachInTable(table, names, nil, true, yield)
 }
 
-// countDynamicSymbols is how many symbols there are.
+// countDynamicSymbols counts the symbols.
 func (o *Object) countDynamicSymbols(tags map[elf.DynTag]uint64) (uint64, error) {
 	if hash, ok := tags[elf.DT_HASH]; ok {
 		return o.countHash(hash)
@@ -146,13 +145,13 @@ func (o *Object) countHash(address uint64) (uint64, error) {
 func (o *Object) countGNUHash(address uint64) (uint64, error) {
 	h := &o.header
 	b := o.fileFrom(address)
-	head, ok := slice(b, 0, 16)
+	header, ok := slice(b, 0, 16)
 	if !ok {
 		return 0, fmt.Errorf("DT_GNU_HASH at address %#x is not in the file", address)
 	}
-	buckets, first, bloom := uint64(h.order.Uint32(head)), uint64(h.order.Uint32(head[4:])), uint64(h.order.Uint32(head[8:]))
-	at := 16 + bloom*uint64(o.AddressSize())
-	table, ok := slice(b, at, 4*buckets)
+	buckets, first, bloom := uint64(h.order.Uint32(header)), uint64(h.order.Uint32(header[4:])), uint64(h.order.Uint32(header[8:]))
+	offset := 16 + bloom*uint64(o.AddressSize())
+	table, ok := slice(b, offset, 4*buckets)
 	if !ok || buckets > maxSymbols {
 		return 0, fmt.Errorf("DT_GNU_HASH at address %#x: %d buckets are not in the file", address, buckets)
 	}
@@ -163,7 +162,7 @@ func (o *Object) countGNUHash(address uint64) (uint64, error) {
 	if last < first {
 		return first, nil // nothing is hashed
 	}
-	for chain, end := at+4*buckets, last+maxSymbols; last < end; last++ {
+	for chain, end := offset+4*buckets, last+maxSymbols; last < end; last++ {
 		v, ok := slice(b, chain+4*(last-first), 4)
 		if !ok {
 			return 0, fmt.Errorf("DT_GNU_HASH at address %#x: the chain of symbol %d is not in the file", address, last)

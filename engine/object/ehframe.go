@@ -36,22 +36,20 @@ type FrameSection struct {
 	Section *Section // nil where there are no section headers
 	Address uint64   // virtual
 	Data    []byte   // read inside Guard
-	// Open says that Data goes on behind the section, which ends at its
-	// terminator or at what is no entry: where there are no section headers,
-	// nothing says its size.
+	// Open: Data goes on behind the section, which ends at its terminator or at
+	// bytes that are no entry: without section headers its size is not known.
 	Open bool
 	Err  error // why there is no Data
 }
 
-// EHFrames returns the live .eh_frame sections: those of that name that are
-// loaded. What a rewriter left of the old one has another name
-// (.bolt.org.eh_frame). Of several the one that .eh_frame_hdr points to is the
-// first; a relocatable object may have one in each section group. Where there
-// is none it is what .eh_frame_hdr points to, up to the end of the file's bytes
-// of that segment.
+// EHFrames returns the live .eh_frame sections, which have that name and are loaded. The rest of
+// the old one has another name behind a rewriter (.bolt.org.eh_frame). Of several the one that
+// .eh_frame_hdr points to is the first; a relocatable object may have one in each section group.
+// Without a section it is the bytes that .eh_frame_hdr points to, up to the end of the file's
+// bytes of that segment.
 func (o *Object) EHFrames() (list []FrameSection) {
 	if o.DebugOnly() {
-		return nil // they are the other file's, without their bytes
+		return nil // the other file has their bytes
 	}
 	loaded := false
 	sections, left := o.SectionsNamed(".eh_frame")
@@ -72,7 +70,7 @@ func (o *Object) EHFrames() (list []FrameSection) {
 		list[0].read()
 		return list
 	}
-	header, at, ok := o.EHFrameHeader()
+	header, headerAddress, ok := o.EHFrameHeader()
 	if !ok && len(list) == 0 {
 		return nil
 	}
@@ -80,7 +78,7 @@ func (o *Object) EHFrames() (list []FrameSection) {
 	err := errors.New("no .eh_frame_hdr")
 	if ok {
 		err = Guard(func() (err error) {
-			address, err = o.ehFramePointer(header, at)
+			address, err = o.ehFramePointer(header, headerAddress)
 			return err
 		})
 	}

@@ -14,23 +14,22 @@ import (
 	"strings"
 )
 
-// This file opens ELF files that lie in other files as they are, and are loaded from there:
-// libraries in the APKs of Android, bundles that programs map themselves. Such a part is
-// called FILE!MEMBER, by the name of a member of a zip archive that is not compressed, or
-// FILE+0xOFFSET.
+// This file opens ELF files inside other files that are loaded from there: libraries in the APKs of
+// Android, bundles that programs map themselves. The path of such a part is FILE!MEMBER, with
+// the name of a member of a zip archive that is not compressed, or FILE+0xOFFSET.
 
 const (
-	maxPartSteps = 1 << 16 // pages in which the start of a part is looked for
-	maxMembers   = 1 << 16 // of an archive that are looked at
+	maxPartSteps = 1 << 16 // pages that are searched for the start of a part
+	maxMembers   = 1 << 16 // of an archive that are read
 )
 
-// isPart reports whether the name of an entry is that of a part.
+// isPart reports whether an entry is a part.
 func isPart(entry string) bool {
 	return strings.HasPrefix(entry, "!") || strings.HasPrefix(entry, "+0x")
 }
 
-// archiveSuffixes are those of archives whose members Breakpad names as if they were
-// directories: "base.apk/libe.so".
+// archiveSuffixes end the names of archives that Breakpad writes as directories of their members:
+// "base.apk/libe.so".
 var archiveSuffixes = []string{".apk/", ".zip/", ".jar/", ".aar/"}
 
 // cutEmbedded splits the path of a part: "/data/base.apk!/lib/libe.so", as Android's linker
@@ -69,7 +68,7 @@ func openPart(m *Mapping, name, part string) (*Object, error) {
 	return o, nil
 }
 
-// partOf are the bytes of a part.
+// partOf returns the bytes of a part.
 func partOf(data []byte, part string) ([]byte, error) {
 	if text, ok := strings.CutPrefix(part, "+0x"); ok {
 		offset, err := strconv.ParseUint(text, 16, 64)
@@ -108,8 +107,8 @@ type storedMember struct {
 	data   []byte
 }
 
-// members yields those of an archive (APPNOTE.TXT, 4.3); none of another file. The caller
-// holds Guard.
+// members yields the code objects in an archive (APPNOTE.TXT, 4.3); none in another file. It is
+// called inside Guard.
 func members(data []byte) func(yield func(storedMember) bool) {
 	return func(yield func(storedMember) bool) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
@@ -123,30 +122,30 @@ func members(data []byte) func(yield func(storedMember) bool) {
 			if f.Method != zip.Store || f.UncompressedSize64 != f.CompressedSize64 || f.UncompressedSize64 < uint64(len(elf.ELFMAG)) {
 				continue
 			}
-			at, err := f.DataOffset()
-			if err != nil || at < 0 {
+			offset, err := f.DataOffset()
+			if err != nil || offset < 0 {
 				continue
 			}
-			b, ok := slice(data, uint64(at), f.UncompressedSize64)
-			if ok && bytes.HasPrefix(b, []byte(elf.ELFMAG)) && !yield(storedMember{f.Name, uint64(at), b}) {
+			b, ok := slice(data, uint64(offset), f.UncompressedSize64)
+			if ok && bytes.HasPrefix(b, []byte(elf.ELFMAG)) && !yield(storedMember{f.Name, uint64(offset), b}) {
 				return
 			}
 		}
 	}
 }
 
-// FindPart finds the code object inside a file of the target of which an executable mapping
-// from offset on, of size bytes, is a part. name is the part's path for Find, and start is
-// where in the file it begins. ok is false where the file is not there or is a code object
-// itself, or none of it is executable there.
+// FindPart finds the code object inside a file of the target to which an executable mapping from
+// offset on, of size bytes, belongs. name is its path for Find, and start its offset in the file.
+// ok is false where the file is not there or is a code object itself, or none in it is executable
+// there.
 func (f *Finder) FindPart(file string, offset, size uint64) (name string, start uint64, ok bool) {
 	for m, err := range f.Mapped(file) {
 		if err != nil {
 			return "", 0, false
 		}
-		_ = Guard(func() error { // of a file that is cut nothing is said
-			if part, at, found := partAt(m.data, offset, size); found {
-				name, start, ok = strings.TrimSuffix(file, deleted)+part, at, true
+		_ = Guard(func() error { // a file that is cut has no part
+			if part, partStart, found := partAt(m.data, offset, size); found {
+				name, start, ok = strings.TrimSuffix(file, deleted)+part, partStart, true
 			}
 			return nil
 		})
@@ -158,8 +157,8 @@ func (f *Finder) FindPart(file string, offset, size uint64) (name string, start 
 	return "", 0, false
 }
 
-// partAt finds the part of a file of which an executable mapping is: the member of an
-// archive, or what begins at the nearest ELF header before that has such a segment.
+// partAt finds the part of a file to which an executable mapping belongs: the member of an archive,
+// or the ELF file at the nearest header before that has such a segment.
 func partAt(data []byte, offset, size uint64) (part string, start uint64, ok bool) {
 	if offset == 0 && bytes.HasPrefix(data, []byte(elf.ELFMAG)) || offset >= uint64(len(data)) {
 		return "", 0, false
@@ -169,21 +168,21 @@ func partAt(data []byte, offset, size uint64) (part string, start uint64, ok boo
 			return "!" + m.name, m.offset, true
 		}
 	}
-	at := offset &^ (basePage - 1)
+	begin := offset &^ (basePage - 1)
 	for range maxPartSteps {
-		if at == 0 {
+		if begin == 0 {
 			break
 		}
-		if bytes.HasPrefix(data[at:], []byte(elf.ELFMAG)) && hasCodeAt(data[at:], offset-at, size) {
-			return fmt.Sprintf("+%#x", at), at, true
+		if bytes.HasPrefix(data[begin:], []byte(elf.ELFMAG)) && hasCodeAt(data[begin:], offset-begin, size) {
+			return fmt.Sprintf("+%#x", begin), begin, true
 		}
-		at -= basePage
+		begin -= basePage
 	}
 	return "", 0, false
 }
 
-// hasCodeAt reports whether bytes begin with an ELF file of which a mapping has a part of an
-// executable segment, or the mapping begins with the ELF header itself.
+// hasCodeAt reports whether bytes begin with an ELF file and a mapping overlaps its executable
+// segment, or begins with the ELF header itself.
 func hasCodeAt(data []byte, offset, size uint64) bool {
 	o, err := New("", data)
 	if err != nil || o.Type() != elf.ET_DYN && o.Type() != elf.ET_EXEC {
@@ -192,6 +191,6 @@ func hasCodeAt(data []byte, offset, size uint64) bool {
 	if offset == 0 {
 		return len(o.segments) > 0
 	}
-	in, ok := o.SegmentForMapping(offset, size, true)
-	return ok && in.Executable()
+	segment, ok := o.SegmentForMapping(offset, size, true)
+	return ok && segment.Executable()
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// DebugDir is where systems keep separate debug files.
+// DebugDir is the directory in which systems have separate debug files.
 const DebugDir = "/usr/lib/debug"
 
 // FindDebug opens the separate debug file of an object. It looks, under
@@ -25,13 +25,13 @@ const DebugDir = "/usr/lib/debug"
 // systems merge with one of /usr is looked for as if it were in the other one too. Last,
 // Remote is asked for an object that has no debug information itself.
 //
-// A file is taken when its build ID is that of the object, or, where one of
-// them has none, when its CRC-32 is that of .gnu_debuglink.
+// A file is taken when it has the object's build ID, or, where either has none, when it has the
+// CRC-32 in .gnu_debuglink.
 func (f *Finder) FindDebug(o *Object) Found {
 	if f.Owner != nil {
 		return f.Owner.FindDebug(o)
 	}
-	s := debugSearch{search: search{store: f.Store}, of: o, id: o.debugID()}
+	s := debugSearch{search: search{store: f.Store}, object: o, id: o.debugID()}
 	s.link, s.crc, s.linked = o.DebugLink()
 	if len(s.id) == 0 && !s.linked {
 		return Found{Problem: o.Name() + ": no separate debug file is named: the file has neither a build ID nor .gnu_debuglink"}
@@ -62,8 +62,8 @@ func (f *Finder) FindDebug(o *Object) Found {
 	return Found{Problem: what + s.listed(f), Tried: s.tried}
 }
 
-// Unused are the files that a search for a separate debug file met and could not
-// take, where it took none.
+// Unused returns the files that a search for a separate debug file found and could not take, where
+// it took none.
 func (f *Found) Unused() []Attempt {
 	if f.Object != nil {
 		return nil
@@ -71,10 +71,10 @@ func (f *Found) Unused() []Attempt {
 	return slices.DeleteFunc(slices.Clone(f.Tried), func(a Attempt) bool { return a.Kind == Absent })
 }
 
-// flat are the directories in which debug files lie beside one another.
+// flat returns the directories in which debug files lie beside one another.
 func (f *Finder) flat() []string { return append(slices.Clone(f.Folders), f.DebugDirs...) }
 
-// debugPlaces are where a debug file may be, but for those found by build ID in flat directories.
+// debugPlaces returns the places of a debug file, except those by build ID in flat directories.
 func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	inDebugDirs := func(name string) {
 		list = append(list, f.rootPlace(path.Join(DebugDir, name)))
@@ -82,7 +82,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 			list = append(list, f.placeAs(filepath.Join(dir, name), path.Join(DebugDir, name)))
 		}
 	}
-	list = append(list, f.placesOfID(s.of.buildIDName(), debugLayouts)...)
+	list = append(list, f.placesOfID(s.object.buildIDName(), debugLayouts)...)
 	named := len(list)
 	for _, file := range s.files(f) {
 		dir, name := filepath.Dir(file), s.link
@@ -106,7 +106,7 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 		}
 		list = append(list, f.flatPlaces(name)...)
 	}
-	if s.of.mapping == nil && s.linked { // an image, which lies nowhere
+	if s.object.mapping == nil && s.linked { // an image, which is in no directory
 		list = append(list, f.flatPlaces(s.link)...)
 	}
 	for i := named; i < len(list); i++ {
@@ -115,20 +115,20 @@ func (f *Finder) debugPlaces(s *debugSearch) (list []place) {
 	return list
 }
 
-// An idLayout is how directories have files by build ID.
+// An idLayout is a layout of directories with files by build ID.
 type idLayout struct {
-	name  string   // of a file in such a directory, of the first byte and the others
-	roots []string // directories of the target; DebugDirs are others
+	name  string   // a format of the first byte and of the others
+	roots []string // directories of the target, besides DebugDirs
 }
 
-// codeLayouts and debugLayouts are those of code, which are links that rpm makes, and of
-// debug files.
+// codeLayouts are the layouts for code, which rpm makes of links, and debugLayouts for debug
+// files.
 var (
 	codeLayouts  = []idLayout{{".build-id/%x/%x", []string{"/usr/lib", DebugDir}}}
 	debugLayouts = []idLayout{{".build-id/%x/%x.debug", []string{DebugDir}}}
 )
 
-// placesOfID are where directories have the file of a build ID.
+// placesOfID returns the places for the file of a build ID.
 func (f *Finder) placesOfID(id []byte, layouts []idLayout) (list []place) {
 	if len(id) < minRemoteID {
 		return nil
@@ -145,7 +145,7 @@ func (f *Finder) placesOfID(id []byte, layouts []idLayout) (list []place) {
 	return list
 }
 
-// flatPlaces are where a file of a name may be in flat directories.
+// flatPlaces returns the places for a file of a name in flat directories.
 func (f *Finder) flatPlaces(name string) (list []place) {
 	for _, folder := range f.flat() {
 		list = append(list, f.placeAs(filepath.Join(folder, name), path.Join(DebugDir, name)))
@@ -153,9 +153,9 @@ func (f *Finder) flatPlaces(name string) (list []place) {
 	return list
 }
 
-// files are the paths of the object; none where it is in no file.
+// files returns the paths of the object; none where it is in no file.
 func (s *debugSearch) files(f *Finder) []string {
-	m := s.of.mapping
+	m := s.object.mapping
 	switch {
 	case m == nil, m.isElsewhere && !f.IsUnseen:
 		return nil
@@ -167,7 +167,7 @@ func (s *debugSearch) files(f *Finder) []string {
 
 // fetch asks the Finder's Remote for the debug file.
 func (s *debugSearch) fetch(f *Finder) *Object {
-	if s.of.HasDebugInfo() {
+	if s.object.HasDebugInfo() {
 		return nil
 	}
 	file, tried := f.fetch(RemoteDebuginfo, s.id, "", "")
@@ -175,18 +175,18 @@ func (s *debugSearch) fetch(f *Finder) *Object {
 	if file == "" {
 		return nil
 	}
-	return s.try(f.placeAs(file, s.of.Name()+".debug"))
+	return s.try(f.placeAs(file, s.object.Name()+".debug"))
 }
 
-// inTarget returns the path in the target of a directory; isIn says whether it
-// lies beneath Sysroot at all, else it is what it was.
+// inTarget returns the path of a directory in the target; a directory that is not beneath Sysroot
+// is returned as it is, and isIn is false.
 func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 	root := f.root()
 	if root == "/" || f.IsUnseen {
 		return dir, filepath.IsAbs(dir)
 	}
 	roots := []string{root}
-	// The path of an object without its links is one without those of Sysroot.
+	// The path of an object without links has none of Sysroot's either.
 	if absolute, err := filepath.Abs(root); err == nil {
 		if resolved, err := filepath.EvalSymlinks(absolute); err == nil {
 			roots = append(roots, resolved)
@@ -203,7 +203,7 @@ func (f *Finder) inTarget(dir string) (name string, isIn bool) {
 // A debugSearch looks at files one after another.
 type debugSearch struct {
 	search
-	of     *Object
+	object *Object
 	id     []byte
 	link   string
 	crc    uint32
@@ -224,7 +224,7 @@ func (s *debugSearch) try(p place) *Object {
 		s.tried = append(s.tried, a)
 		return nil
 	}
-	if s.of.mapping != nil && o.mapping.id.fileID == s.of.mapping.id.fileID {
+	if s.object.mapping != nil && o.mapping.id.fileID == s.object.mapping.id.fileID {
 		s.tried = append(s.tried, Attempt{p.path(), "is the file itself", Absent})
 	} else if a := s.unusable(o); a != nil {
 		a.Path = p.path()
@@ -239,13 +239,13 @@ func (s *debugSearch) try(p place) *Object {
 	return nil
 }
 
-// unusable says why a code object is not the object's debug file; nil when it is.
+// unusable returns why a code object is not the object's debug file; nil when it is.
 func (s *debugSearch) unusable(o *Object) *Attempt {
 	described := o.described()
 	if problems := o.Problems(); !described && len(problems) > 0 {
 		return &Attempt{Reason: "is damaged: " + strings.TrimPrefix(problems[0], o.Name()+": "), Kind: Unreadable}
 	}
-	if o.Machine() != s.of.Machine() || o.Class() != s.of.Class() || o.ByteOrder() != s.of.ByteOrder() {
+	if o.Machine() != s.object.Machine() || o.Class() != s.object.Class() || o.ByteOrder() != s.object.ByteOrder() {
 		return &Attempt{Reason: "is for another machine, " + DescribeMachine(o.Machine()), Kind: Mismatched}
 	}
 	if reason := s.refuse(o); reason != "" {
@@ -257,7 +257,7 @@ func (s *debugSearch) unusable(o *Object) *Attempt {
 	return nil
 }
 
-// refuse says why a file is that of another object; "" when it is not.
+// refuse returns why a file belongs to another object; "" when it does not.
 func (s *debugSearch) refuse(o *Object) string {
 	if id := o.debugID(); len(id) > 0 && len(s.id) > 0 {
 		if !bytes.Equal(id, s.id) {
@@ -281,12 +281,12 @@ func (s *debugSearch) refuse(o *Object) string {
 	return ""
 }
 
-// described says whether the object has symbols of its own or debug information.
+// described reports whether the object has symbols of its own or debug information.
 func (o *Object) described() bool {
 	return o.Section(".symtab") != nil || o.Section(".debug_info") != nil || o.Section(".debug_frame") != nil || o.Section(".debug_line") != nil
 }
 
-// HasDebugInfo says whether the object has debug information itself: .debug_info,
+// HasDebugInfo reports whether the object has debug information itself: .debug_info,
 // or .zdebug_info, with bytes in the file.
 func (o *Object) HasDebugInfo() bool {
 	for _, name := range []string{".debug_info", ".zdebug_info"} {

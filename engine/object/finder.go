@@ -19,45 +19,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Finder opens the files that a target names. What it opens is a regular ELF or PE
-// file whose build ID is the one that the target tells; a file without build
-// ID, or for a target that does not tell it, is used unchecked and said to be
-// so. Its fields are not changed once it is used; it may be used concurrently.
+// A Finder opens the files that a target names. It opens regular ELF or PE files with the build
+// ID that the target has; a file without a build ID, or for a target that has none, is used
+// unchecked, and that is a problem. Its fields are not changed once it is used; it may be used
+// concurrently.
 type Finder struct {
 	// Sysroot is the directory beneath which the target's paths are; "" is "/".
 	// Symbolic links are followed inside it and never lead out of it.
 	Sysroot string
-	// Exe is the executable of the target; "" where the target's path is to be taken.
+	// Exe is the executable of the target; "": the file at the target's path.
 	Exe string
-	// Given has files of this machine that the user says to be modules of the target, by
-	// their paths there or base names.
-	Given map[string]string
-	// Elsewhere has the files of this machine that are certainly those of the target, by
-	// their paths in the target: a living process keeps files open that have no name any more.
+	// Provided are user-provided files for modules of the target, by their paths there or base
+	// names.
+	Provided map[string]string
+	// Elsewhere has files of this machine that certainly belong to the target, by their paths
+	// in the target: a living process keeps files open that have no name any more.
 	Elsewhere map[string]string
 	// DebugDirs are directories of separate debug files and of code, besides
-	// /usr/lib/debug under Sysroot: laid out as that, or the files lie in them.
+	// /usr/lib/debug under Sysroot: with its layout, or without subdirectories.
 	DebugDirs []string
 	// Folders are directories of files that came with the target, such as the
 	// core's own.
 	Folders []string
-	// Formats are forms of code objects that are no ELF files; nil: none.
+	// Formats are formats of code objects that are no ELF files; nil: none.
 	Formats Formats
-	// Store has the objects that are open, and takes those that the Finder opens;
-	// nil: the Finder opens each by itself.
+	// Store shares the objects that the Finder opens; nil: they are not shared.
 	Store *Store
-	// Remote has files that are not on this machine, and is asked for what has a
-	// build ID when no place here has it; nil: nobody is asked.
+	// Remote has files of other machines, and is asked for files by build ID that are in no
+	// place here; nil: there is none.
 	Remote Remote
-	// Symbols are stores of symbol files and code, Breakpad's and Microsoft's: they are
-	// asked after Remote, and for what has another identifier; nil: there are none.
+	// Symbols are stores of symbol files and code, Breakpad's and Microsoft's: they are asked
+	// after Remote, and for files with other identifiers; nil: there are none.
 	Symbols Remote
-	// IsUnseen says that who reads what is said of files does not see this machine: files
-	// have the paths that they have in the target, and it is not told where they were
-	// looked for. Folders and Exe are not for it.
+	// IsUnseen: the reader of messages does not see this machine. Files are named by their
+	// paths in the target, without the places where they were looked for. Folders and Exe do
+	// not go with it.
 	IsUnseen bool
 	// Owner has the files of a target of another machine, and is asked for separate debug
-	// files in the place of this machine's folders; nil: the target is of this machine.
+	// files instead of this machine's folders; nil: the target is of this machine.
 	Owner Owner
 
 	folders   map[string]*folderIndex      // under foldersMu
@@ -66,25 +65,24 @@ type Finder struct {
 	program   []loaderDir                  // see WithProgram
 }
 
-// foldersMu is not in the Finder so that one can be copied.
+// foldersMu is not in the Finder so that a Finder can be copied.
 var foldersMu sync.Mutex
 
-// Found is what a Finder found.
+// Found is the result of a Finder.
 type Found struct {
 	Object *Object // nil where there is none; else the caller closes it
 	Path   string  // of the file
-	// Checked says that the file is known to be the right one: its build ID is
-	// that of the target, or, for a separate debug file, the CRC-32 in
-	// .gnu_debuglink is that of the file.
+	// Checked: the file is known to be the right one, by its build ID or, for a
+	// separate debug file, by the CRC-32 in .gnu_debuglink.
 	Checked bool
-	// Problem is why there is no object, and what was tried. Beside an object it
-	// says why that could not be checked, or why Exe was not taken; "" else.
+	// Problem is why there is no object, with the places that were tried. Beside an
+	// object it is why that could not be checked, or why Exe was not taken; else "".
 	Problem string
 	// Tried are the files that were looked at and not taken, in order.
 	Tried []Attempt
 }
 
-// File is Path where Object is code, and "" where it is only the debug file of it.
+// File returns Path where Object has code, and "" where it is only a debug file.
 func (f *Found) File() string {
 	if f.Object == nil || f.Object.DebugOnly() {
 		return ""
@@ -99,7 +97,7 @@ type Attempt struct {
 	Kind   AttemptKind
 }
 
-// AttemptKind says of what kind the reason of an Attempt is.
+// AttemptKind is the kind of the reason of an Attempt.
 type AttemptKind int
 
 // The kinds.
@@ -111,36 +109,41 @@ const (
 
 const maxFolderEntries = 1000
 
-// deleted is what the kernel adds to the path of a mapped file that has no name any more.
+// deleted is appended by the kernel to the path of a mapped file that has no name any more.
 const deleted = " (deleted)"
 
-// Find opens the file that is path in the target. It looks at Exe (where isExe), at the one
-// of Given, at the file that Elsewhere has for the path, at the path under Sysroot (where that begins with a directory that systems merge with
-// one of /usr, or with that one, at the other one too), in Folders for the base name, in
-// Folders for the build ID, in DebugDirs for both, where loaders look for libraries
-// (WithProgram), and asks Remote for the build ID. The first file whose build
-// ID matches is taken; where there is none, the first that could not be checked, which has
-// to be at its path. Exe and Given are
-// taken unchecked at once. Where there is no code a debug file with the build ID is taken, of
-// which DebugOnly is true. An empty buildID says that the target does not tell it. A path
-// of Windows is looked for without its drive, and letters count as the same in either case.
+// Find opens the file at a path of the target. It tries, in this order:
+//
+//   - Exe (where isExe), and the file of Provided, which are taken unchecked;
+//   - the file that Elsewhere has for the path;
+//   - the path under Sysroot; where it begins with a directory that systems merge with one of
+//     /usr, or with that one, also the other path;
+//   - Folders for the base name, and for the build ID;
+//   - DebugDirs for both;
+//   - the directories in which loaders look for libraries (WithProgram);
+//   - Remote for the build ID.
+//
+// The first file whose build ID matches is taken; where there is none, the first that could not
+// be checked, which has to be at its path. Where there is no code a debug file with the build ID
+// is taken, of which DebugOnly is true. buildID is empty where the target has none. A path of
+// Windows is looked for without its drive, and in either case of its letters.
 func (f *Finder) Find(name string, buildID []byte, isExe bool) Found {
 	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID}, name, isExe)
 }
 
 // FindCode is Find for a file that only stores of symbols may have elsewhere, by its code
-// identifier, as those of Windows: Symbols is asked for that, and Remote is not asked. ""
-// says that there is none.
+// identifier, as files of Windows: Symbols is asked for that, and Remote is not asked. codeID is
+// "" where there is none.
 func (f *Finder) FindCode(name string, buildID []byte, codeID string, isExe bool) Found {
 	return f.find(&search{store: f.Store, formats: f.Formats, want: buildID, isCode: true, codeID: codeID}, name, isExe)
 }
 
-// find is what Find does.
+// find does the work of Find.
 func (f *Finder) find(s *search, name string, isExe bool) Found {
 	defer s.close()
 	clean := strings.TrimSuffix(name, deleted)
 	refused := ""
-	for _, file := range f.told(clean, isExe) {
+	for _, file := range f.provided(clean, isExe) {
 		n := len(s.tried)
 		if o := s.try(hostPlace(file)); o != nil || s.unchecked != nil {
 			return s.found(o, refused)
@@ -166,13 +169,13 @@ func (f *Finder) find(s *search, name string, isExe bool) Found {
 		what = notHere(name, s.want)
 	}
 	what += s.listed(f)
-	if s.findStandIn(f); s.standIn != nil {
+	if s.findDebugOnly(f); s.debugOnly != nil {
 		return s.foundDebug(what)
 	}
 	return Found{Problem: what, Tried: s.tried}
 }
 
-// look tries the places where the file may be, and those of a build ID, in their order.
+// look tries the places of the file, and the places of its build ID, in their order.
 func (s *search) look(f *Finder, name, clean string) *Object {
 	for _, p := range f.elsewhere(name) {
 		if o := s.try(p); o != nil {
@@ -180,8 +183,8 @@ func (s *search) look(f *Finder, name, clean string) *Object {
 		}
 	}
 	if name != "" {
-		// What is now at the path of a deleted file is another one, unless its
-		// build ID says otherwise.
+		// The file that is now at the path of a deleted one is another, unless its
+		// build ID is the same.
 		s.mustCheck = clean != name
 		for p := range f.places(clean) {
 			if o := s.try(p); o != nil {
@@ -199,7 +202,7 @@ func (s *search) look(f *Finder, name, clean string) *Object {
 	return s.fetch(f, name)
 }
 
-// elsewhere are the places in Elsewhere of a path of the target, or of a part of a file.
+// elsewhere returns the places in Elsewhere for a path of the target, or for a part of a file.
 func (f *Finder) elsewhere(name string) (list []place) {
 	if file, ok := f.Elsewhere[name]; ok {
 		list = append(list, hostPlace(file))
@@ -214,14 +217,13 @@ func (f *Finder) elsewhere(name string) (list []place) {
 	return list
 }
 
-// placesByID are where a file may be that only its build ID tells to be the right one:
-// folders and directories by build ID, directories that have its name, and those of
-// libraries.
+// placesByID yields the places for a file that only its build ID identifies: folders and
+// directories by build ID, directories that have its name, and directories of libraries.
 func (f *Finder) placesByID(s *search, name string) iter.Seq[place] {
 	return func(yield func(place) bool) {
 		if len(s.want) > 0 {
 			for _, dir := range f.flat() {
-				for _, file := range f.folder(dir).with(s.want) {
+				for _, file := range f.folder(dir).files(s.want) {
 					if !yield(f.placeAs(file, path.Join(DebugDir, filepath.Base(file)))) {
 						return
 					}
@@ -250,30 +252,30 @@ func (f *Finder) placesByID(s *search, name string) iter.Seq[place] {
 	}
 }
 
-// told are the files that the user says to be a file of the target.
-func (f *Finder) told(name string, isExe bool) (files []string) {
+// provided returns the user-provided files for a file of the target.
+func (f *Finder) provided(name string, isExe bool) (files []string) {
 	if isExe && f.Exe != "" {
 		files = append(files, f.Exe)
 	}
-	for _, key := range givenNames(name) {
-		if file := f.Given[key]; file != "" {
+	for _, key := range userNames(name) {
+		if file := f.Provided[key]; file != "" {
 			return append(files, file)
 		}
 	}
 	return files
 }
 
-// givenNames are the names by which the user may mean a file of the target.
-func givenNames(name string) []string {
+// userNames returns the names by which the user may name a file of the target.
+func userNames(name string) []string {
 	name = strings.TrimSuffix(name, deleted)
 	return []string{name, baseName(name), name[strings.LastIndexByte(name, '!')+1:]}
 }
 
-// UnusedModules says which of the files that were given as modules are none of a target's.
+// UnusedModules returns problems for the user-provided files that belong to no module of a target.
 // has reports whether the target has a module with such a path.
-func UnusedModules(given map[string]string, has func(is func(name string) bool) bool) (problems []string) {
-	for name, file := range given {
-		if !has(func(path string) bool { return slices.Contains(givenNames(path), name) }) {
+func UnusedModules(modules map[string]string, has func(is func(name string) bool) bool) (problems []string) {
+	for name, file := range modules {
+		if !has(func(path string) bool { return slices.Contains(userNames(path), name) }) {
 			problems = append(problems, fmt.Sprintf("%s was not used: no module is called %s", file, name))
 		}
 	}
@@ -281,7 +283,8 @@ func UnusedModules(given map[string]string, has func(is func(name string) bool) 
 	return problems
 }
 
-// notHere says of a file that is not on this machine what somebody can do who does not see it.
+// notHere returns the problem of a missing file for a user who does not see this machine, with the
+// remedy.
 func notHere(name string, id []byte) string {
 	what := "its file is not here"
 	if name != "" {
@@ -293,9 +296,9 @@ func notHere(name string, id []byte) string {
 	return fmt.Sprintf("%s: put it by its build ID, %x", what, id)
 }
 
-// HasCode says whether there is a code object at one of the paths that Find looks at
-// for a name, whatever its build ID. It is for the many names of which few are of
-// code: unlike Find it does not say what was tried.
+// HasCode reports whether there is a code object at one of the paths that Find looks at
+// for a name, whatever its build ID. It is for many names of which few have code: unlike Find it
+// does not list the places that were tried.
 func (f *Finder) HasCode(name string) bool {
 	for p := range f.places(strings.TrimSuffix(name, deleted)) {
 		if o, err := f.Store.openCode(p, f.Formats); err == nil {
@@ -306,8 +309,8 @@ func (f *Finder) HasCode(name string) bool {
 	return false
 }
 
-// ExeID is the build ID of Exe; nil where there is none. Why Exe cannot be opened
-// is said where it is looked for.
+// ExeID returns the build ID of Exe; nil where there is none. Find reports why Exe cannot be
+// opened.
 func (f *Finder) ExeID() []byte {
 	if f.Exe == "" {
 		return nil
@@ -320,14 +323,14 @@ func (f *Finder) ExeID() []byte {
 	return bytes.Clone(o.BuildID())
 }
 
-// IsExe says whether Exe, whose build ID is id, stands for a file of a target
-// that does not say which is its executable: it has the file's build ID, or else
+// IsExe reports whether Exe, whose build ID is id, stands for a file of a target
+// that does not name its executable: it has the file's build ID, or else
 // its name.
 func (f *Finder) IsExe(id []byte, name string, buildID []byte) bool {
 	return f.Exe != "" && (len(id) > 0 && bytes.Equal(id, buildID) || isSameName(name, f.Exe))
 }
 
-// isSameName says whether a path of the target and one of this machine end in the same name.
+// isSameName reports whether a path of the target and one of this machine end in the same name.
 func isSameName(name, file string) bool {
 	if _, ok := cutWindows(name); ok {
 		return strings.EqualFold(baseName(name), filepath.Base(file))
@@ -335,8 +338,8 @@ func isSameName(name, file string) bool {
 	return path.Base(name) == filepath.Base(file)
 }
 
-// places are where a path of the target may be, but for Exe. It may be that of a
-// code object inside a file, as OpenNested takes it.
+// places yields the places for a path of the target, without Exe. It may be the path of a code
+// object inside a file, as OpenNested takes it.
 func (f *Finder) places(name string) iter.Seq[place] {
 	return func(yield func(place) bool) {
 		if !f.eachPlace(name, "", yield) {
@@ -351,7 +354,7 @@ func (f *Finder) places(name string) iter.Seq[place] {
 	}
 }
 
-// eachPlace yields where a file may be, until yield returns false, which it returns.
+// eachPlace yields the places for a file, until yield returns false, which it returns.
 func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 	if slashed, ok := cutWindows(name); ok {
 		return f.eachWindowsPlace(slashed, entry, yield)
@@ -380,7 +383,7 @@ func (f *Finder) eachPlace(name, entry string, yield func(place) bool) bool {
 	return true
 }
 
-// rootPlace is a path of the target.
+// rootPlace returns the place of a path of the target.
 func (f *Finder) rootPlace(name string) place {
 	root := f.root()
 	p := place{file: root + absolute(name), root: root, name: name}
@@ -388,17 +391,17 @@ func (f *Finder) rootPlace(name string) place {
 		p = hostPlace(absolute(name))
 	}
 	if f.IsUnseen {
-		p.as = absolute(name)
+		p.displayed = absolute(name)
 	}
 	return p
 }
 
-// placeAs is a file of this machine that is called as in the target for who does not see
-// this machine.
-func (f *Finder) placeAs(file, as string) place {
+// placeAs returns the place of a file of this machine that users who do not see this machine know by
+// its name in the target.
+func (f *Finder) placeAs(file, name string) place {
 	p := hostPlace(file)
 	if f.IsUnseen {
-		p.as = as
+		p.displayed = name
 	}
 	return p
 }
@@ -421,9 +424,9 @@ func (f *Finder) MapSource(file, source string) (*Mapping, error) {
 }
 
 // Mapped maps the files that may be a path of the target, of which code objects are
-// parts, in the order of Find: Exe where it has the name, then that of Elsewhere, then the path under Sysroot,
-// then the base name in Folders. The caller closes them. The error of the first is
-// yielded where there is none at all.
+// parts, in the order of Find: Exe where it has the name, then the file of Elsewhere, then the
+// path under Sysroot, then the base name in Folders. The caller closes them. Where there is none
+// the error of the first is yielded.
 func (f *Finder) Mapped(name string) iter.Seq2[*Mapping, error] {
 	return func(yield func(*Mapping, error) bool) {
 		var first error
@@ -467,13 +470,13 @@ func (f *Finder) OpenBeside(name string) (*Object, error) {
 			return f.Store.open(f.rootPlace(path.Join(inTarget, filepath.Base(name))), f.Formats)
 		}
 	}
-	if f.Owner != nil || f.IsUnseen { // the path may be one of another machine, and names no file of this one
+	if f.Owner != nil || f.IsUnseen { // the path belongs to another machine
 		return f.Store.open(f.rootPlace(name), f.Formats)
 	}
 	return f.Store.open(hostPlace(name), f.Formats)
 }
 
-// root is Sysroot with its default.
+// root returns Sysroot, or its default.
 func (f *Finder) root() string {
 	if f.Sysroot == "" {
 		return "/"
@@ -487,54 +490,54 @@ type search struct {
 	formats   Formats
 	want      []byte // build ID; empty when not known
 	mustCheck bool   // take nothing unchecked
-	isCode    bool   // stores of symbols are asked for codeID; see FindCode
+	isCode    bool   // Symbols may have it by codeID; see FindCode
 	codeID    string // "": it has none
 	tried     []Attempt
 	seen      seenPlaces // that were tried
 	unchecked *Object    // the first file that could not be checked
 	why       string     // it could not be checked
-	standIn   *Object    // a debug file with the build ID, where there is no code
+	debugOnly *Object    // a debug file with the build ID, where there is no code
 }
 
-// close closes what the search has not given.
+// close closes the objects that the search did not return.
 func (s *search) close() {
-	for _, o := range []*Object{s.unchecked, s.standIn} {
+	for _, o := range []*Object{s.unchecked, s.debugOnly} {
 		if o != nil {
 			_ = o.Close()
 		}
 	}
 }
 
-// foundDebug gives the debug file of the build ID in the place of the code, which is not
-// there: problem says why.
+// foundDebug returns the debug file of the build ID instead of the code; problem is why that is
+// not there.
 func (s *search) foundDebug(problem string) Found {
-	o := s.standIn
-	s.standIn = nil
+	o := s.debugOnly
+	s.debugOnly = nil
 	return Found{
 		Object: o, Path: o.Path(), Checked: true, Tried: s.tried,
 		Problem: fmt.Sprintf("%s; names and lines are those of its debug file %s, which has no code", problem, o.Path()),
 	}
 }
 
-// findStandIn looks for the debug file of a build ID.
-func (s *search) findStandIn(f *Finder) {
-	if len(s.want) == 0 || s.isCode || s.standIn != nil {
+// findDebugOnly looks for the debug file of a build ID.
+func (s *search) findDebugOnly(f *Finder) {
+	if len(s.want) == 0 || s.isCode || s.debugOnly != nil {
 		return
 	}
 	for _, p := range f.placesOfID(s.want, debugLayouts) {
-		s.keepStandIn(p)
+		s.keepDebugOnly(p)
 	}
-	if s.standIn == nil {
+	if s.debugOnly == nil {
 		file, tried := f.fetch(RemoteDebuginfo, s.want, "", "")
 		if s.tried = append(s.tried, tried...); file != "" {
-			s.keepStandIn(f.placeAs(file, fmt.Sprintf("%x.debug", s.want)))
+			s.keepDebugOnly(f.placeAs(file, fmt.Sprintf("%x.debug", s.want)))
 		}
 	}
 }
 
-// keepStandIn keeps the debug file at a place, where it is one of the build ID.
-func (s *search) keepStandIn(p place) {
-	if s.standIn != nil {
+// keepDebugOnly keeps the debug file at a place if it has the build ID.
+func (s *search) keepDebugOnly(p place) {
+	if s.debugOnly != nil {
 		return
 	}
 	o, err := s.store.openCode(p, nil)
@@ -544,21 +547,21 @@ func (s *search) keepStandIn(p place) {
 			s.tried = append(s.tried, a)
 		}
 	case o.DebugOnly() && o.HasID(s.want):
-		s.standIn = o
+		s.debugOnly = o
 	default:
 		s.tried = append(s.tried, Attempt{p.path(), cmp.Or(otherID(o.BuildID(), s.want), "is no debug file"), Mismatched})
 		_ = o.Close()
 	}
 }
 
-// seenPlaces are files and entries. There are few, but for what folders hold.
+// seenPlaces is a set of files and entries. It is small, except for files in folders.
 type seenPlaces struct {
 	count int
 	few   [4][2]string
 	more  map[[2]string]bool
 }
 
-// add adds a place, and says whether it was there.
+// add adds a place, and reports whether it was there.
 func (s *seenPlaces) add(file, entry string) bool {
 	key := [2]string{file, entry}
 	for i := range s.few[:s.count] {
@@ -598,8 +601,8 @@ func (s *search) try(p place) *Object {
 	switch {
 	case o.DebugOnly():
 		reason = "holds debug information only"
-		if s.standIn == nil && o.HasID(s.want) {
-			s.standIn = o
+		if s.debugOnly == nil && o.HasID(s.want) {
+			s.debugOnly = o
 			s.tried = append(s.tried, Attempt{p.path(), reason, Mismatched})
 			return nil
 		}
@@ -622,7 +625,7 @@ func (s *search) try(p place) *Object {
 	return nil
 }
 
-// otherID says that a build ID is not the expected one; "" where it is.
+// otherID returns the reason against a file of another build ID; "" where it is the expected one.
 func otherID(id, want []byte) string {
 	if bytes.Equal(id, want) {
 		return ""
@@ -648,7 +651,7 @@ func (s *search) fetch(f *Finder, name string) *Object {
 	return s.try(f.placeAs(file, name))
 }
 
-// newAttempt is a file that could not be opened.
+// newAttempt returns the attempt of a file that could not be opened.
 func newAttempt(p place, err error) Attempt {
 	kind := Unreadable
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -657,7 +660,7 @@ func newAttempt(p place, err error) Attempt {
 	return Attempt{p.path(), strings.TrimPrefix(short(err), p.path()+": "), kind}
 }
 
-// found gives the result of a search that took o, or else what was unchecked.
+// found returns the result of a search that took o, or nil and then the unchecked file.
 func (s *search) found(o *Object, problem string) Found {
 	checked := o != nil
 	switch {
@@ -673,8 +676,8 @@ func (s *search) found(o *Object, problem string) Found {
 	return Found{Object: o, Path: o.Path(), Checked: checked, Problem: problem, Tried: s.tried}
 }
 
-// listed is the list of what was tried, for the end of a sentence: what is there and could
-// not be taken, for who does not see this machine.
+// listed returns the places that were tried, for the end of a sentence; for users who do not see
+// this machine, only the files that are there and could not be taken.
 func (s *search) listed(f *Finder) string {
 	tried := s.tried
 	if f.IsUnseen {
@@ -694,7 +697,7 @@ func (s *search) listed(f *Finder) string {
 	return b.String()
 }
 
-// short is an error without the path, which stands beside it.
+// short returns an error without the path, which the message has already.
 func short(err error) string {
 	var pathError *fs.PathError
 	switch {
@@ -717,8 +720,8 @@ type folderIndex struct {
 	byName map[string][]string // names
 }
 
-// with are the files that may have an identity; see Object.HasID.
-func (x *folderIndex) with(id []byte) []string {
+// files returns the files that may have an identity; see Object.HasID.
+func (x *folderIndex) files(id []byte) []string {
 	if len(id) != breakpadID {
 		return x.byID[string(id)]
 	}

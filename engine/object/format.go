@@ -11,51 +11,49 @@ import (
 	"strings"
 )
 
-// Formats know forms of code objects, and of files with code objects inside, that
-// are no ELF files: those that architectures recognise by their first bytes. They
-// may be used concurrently.
+// Formats recognise code objects, and files with code objects inside, that are no ELF files, by
+// their first bytes, as architectures do. They may be used concurrently.
 type Formats interface {
-	// Recognises says whether a file that begins so is of one of the forms.
-	Recognises(head []byte) bool
+	// Recognises reports whether a file with such a beginning has one of the formats.
+	Recognises(beginning []byte) bool
 	// Nested lists the code objects inside a file that is recognised; none where
-	// it is a code object itself. What is listed is checked by the caller. The
-	// bytes are read inside Guard; the name is used in messages only.
+	// it is a code object itself. The caller checks the ranges. The bytes are read
+	// inside Guard; the name is used in messages only.
 	Nested(name string, data []byte) ([]Range, error)
 }
 
-// Beside is the path of a file beside another one that has the same name but for
-// what follows the last dot: suffix, with its dot. It is false where that is the
-// file itself.
+// Beside returns the path of the file beside another one with the same name and another suffix,
+// which begins with a dot. It is false where that is the file itself.
 func Beside(path, suffix string) (string, bool) {
 	beside := strings.TrimSuffix(path, filepath.Ext(path)) + suffix
 	return beside, beside != path
 }
 
-// A Range is where a code object is in a file.
+// A Range is the place of a code object in a file.
 type Range struct {
 	Name         string
 	Offset, Size uint64 // bytes
 }
 
-// MaxMagic is how many bytes of a file Formats.Recognises is given at most.
+// MaxMagic is the most bytes of a file that Formats.Recognises gets.
 const MaxMagic = 256
 
-// recognised says whether the bytes are of one of the formats, which may be nil.
+// recognised reports whether the bytes have one of the formats, which may be nil.
 func recognised(data []byte, formats Formats) (is bool, err error) {
 	if formats == nil {
 		return false, nil
 	}
-	var head []byte
+	var beginning []byte
 	err = Guard(func() error {
-		head = bytes.Clone(data[:min(len(data), MaxMagic)])
+		beginning = bytes.Clone(data[:min(len(data), MaxMagic)])
 		return nil
 	})
-	return err == nil && formats.Recognises(head), err
+	return err == nil && formats.Recognises(beginning), err
 }
 
 // NewWith is New, but bytes that are neither an ELF nor a PE file and that the formats recognise
-// are an object too. It has only bytes and a name: IsELF says no, and there are
-// neither sections, nor segments, nor symbols.
+// are an object too. It has only bytes and a name: IsELF is false, and there are neither sections,
+// nor segments, nor symbols.
 func NewWith(name string, data []byte, formats Formats) (*Object, error) {
 	if !isELF(data) && !isPE(data) {
 		switch is, err := recognised(data, formats); {
@@ -68,8 +66,8 @@ func NewWith(name string, data []byte, formats Formats) (*Object, error) {
 	return New(name, data)
 }
 
-// isELF says whether the bytes begin as an ELF file does. Bytes that cannot be
-// read are left to New, which says why.
+// isELF reports whether the bytes begin as an ELF file. Bytes that cannot be read are left to New,
+// which returns the error.
 func isELF(data []byte) bool {
 	is := true
 	_ = Guard(func() error {
@@ -87,9 +85,8 @@ func newForeign(name string, data []byte) *Object {
 }
 
 // NestedIn yields the code objects inside a file that is no ELF file: an offload
-// bundle, an archive, or one of the formats, which may be nil. The name is that of the file,
-// beside which the members of a thin archive are. It is false where the file is none of
-// these.
+// bundle, an archive, or one of the formats, which may be nil. The members of a thin archive are
+// beside the file of the name. It is false where the file is none of these.
 func NestedIn(name string, data []byte, formats Formats) (iter.Seq2[Nested, error], bool) {
 	return nestedIn(name, data, formats, filepath.Dir(name))
 }

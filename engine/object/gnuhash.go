@@ -8,8 +8,8 @@ import "encoding/binary"
 // chains of hashes, each with its lowest bit set where the chain ends.
 const hashTable = ".gnu.hash"
 
-// MayExport says whether other code objects may find a symbol of a name here. It is false
-// only where the object's hash table says so, and reads no symbols. It is called inside
+// MayExport reports whether other code objects may find a symbol of a name here. It is false
+// only where the object's hash table excludes the name, and reads no symbols. It is called inside
 // Guard.
 func (o *Object) MayExport(name string) bool {
 	s := o.Section(hashTable)
@@ -20,8 +20,7 @@ func (o *Object) MayExport(name string) bool {
 	return err != nil || mayHave(data, o.ByteOrder(), uint64(o.AddressSize()), name)
 }
 
-// mayHave says whether a table whose words have a size may have a name. One that is
-// damaged may have any.
+// mayHave reports whether a table with a word size may have a name. A damaged one may have any.
 func mayHave(data []byte, order binary.ByteOrder, wordSize uint64, name string) bool {
 	const header = 16
 	if len(data) < header {
@@ -42,8 +41,8 @@ func mayHave(data []byte, order binary.ByteOrder, wordSize uint64, name string) 
 		return false // the bucket is empty
 	}
 	chains = chains[4*uint64(buckets):]
-	for at := 4 * (next - first); at+4 <= uint64(len(chains)); at += 4 {
-		h := order.Uint32(chains[at:])
+	for offset := 4 * (next - first); offset+4 <= uint64(len(chains)); offset += 4 {
+		h := order.Uint32(chains[offset:])
 		if h|1 == hash|1 {
 			return true
 		}
@@ -54,18 +53,18 @@ func mayHave(data []byte, order binary.ByteOrder, wordSize uint64, name string) 
 	return true
 }
 
-// inFilter says whether a Bloom filter may have a hash.
+// inFilter reports whether a Bloom filter may have a hash.
 func inFilter(filter []byte, order binary.ByteOrder, hash uint32, wordSize uint64, shift uint32) bool {
 	bits := uint32(wordSize * 8)
-	at := uint64(hash/bits) % (uint64(len(filter)) / wordSize) * wordSize
-	word := uint64(order.Uint32(filter[at:]))
+	offset := uint64(hash/bits) % (uint64(len(filter)) / wordSize) * wordSize
+	word := uint64(order.Uint32(filter[offset:]))
 	if wordSize == 8 {
-		word = order.Uint64(filter[at:])
+		word = order.Uint64(filter[offset:])
 	}
 	return word>>(hash%bits)&1 != 0 && word>>(hash>>(shift&31)%bits)&1 != 0
 }
 
-// gnuHashOf is the hash of a symbol's name.
+// gnuHashOf returns the hash of a symbol's name.
 func gnuHashOf(name string) uint32 {
 	h := uint32(5381)
 	for i := range len(name) {

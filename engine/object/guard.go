@@ -38,7 +38,7 @@ func removeLive(m *Mapping) {
 	}
 }
 
-// liveAt returns the path of the mapping that holds address, and the offset in it.
+// liveAt returns the path of the mapping that contains address, and the offset in it.
 func liveAt(address uintptr) (path string, offset uint64, ok bool) {
 	live.RLock()
 	defer live.RUnlock()
@@ -55,10 +55,10 @@ func liveAt(address uintptr) (path string, offset uint64, ok bool) {
 	return m.path, uint64(address - m.start()), true
 }
 
-// Shrunk says which of the files that are mapped have become shorter meanwhile. Guard tells
-// of pages that are gone, and cannot tell of the page in which a file ends now: behind that
-// end it reads as zeros, which look like data. The error wraps ErrFileShrank. A file that
-// nobody can find any more by its path is not looked at.
+// Shrunk returns an error that wraps ErrFileShrank for the mapped files that have become shorter
+// meanwhile. Guard reports pages that are gone, but not the page in which a file ends now: behind
+// that end it reads as zeros, which look like data. A file that is not found by its path any more
+// is not looked at.
 func Shrunk() error {
 	live.RLock()
 	mappings := slices.Clone(live.mappings)
@@ -76,7 +76,7 @@ func Shrunk() error {
 	return errors.Join(errs...)
 }
 
-// addressed is what the runtime panics with on a fault at a known address.
+// addressed is the value of the runtime's panic on a fault at a known address.
 type addressed interface {
 	runtime.Error
 	Addr() uintptr

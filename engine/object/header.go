@@ -10,9 +10,8 @@ import (
 	"math"
 )
 
-// Bounds on what a file may claim, far above what real files hold. A sparse
-// file can be of any size at no cost, so the size of the file alone bounds
-// neither memory nor time.
+// Bounds on the claims of a file, far above real files. A sparse file can have any size at no
+// cost, so the size of the file alone bounds neither memory nor time.
 const (
 	maxPrograms        = 1 << 22
 	maxSections        = 1 << 20
@@ -25,10 +24,10 @@ const (
 	maxUnpacked        = 1 << 34  // bytes, of all sections together
 	maxChecked         = 1 << 34  // bytes that a CRC-32 is made of
 	maxBuildID         = 64       // bytes
-	maxDictionary      = 64 << 20 // bytes; what `xz -9` takes
+	maxDictionary      = 64 << 20 // bytes, as `xz -9` takes
 )
 
-// pnXNUM in e_phnum says that the number of program headers is in sh_info of
+// pnXNUM in e_phnum: the number of program headers is in sh_info of
 // section header 0.
 const pnXNUM = 0xffff
 
@@ -72,9 +71,9 @@ type fields struct {
 	wide  bool
 }
 
-func (f fields) u16(at int) uint16 { return f.order.Uint16(f.b[at:]) }
-func (f fields) u32(at int) uint32 { return f.order.Uint32(f.b[at:]) }
-func (f fields) u64(at int) uint64 { return f.order.Uint64(f.b[at:]) }
+func (f fields) u16(offset int) uint16 { return f.order.Uint16(f.b[offset:]) }
+func (f fields) u32(offset int) uint32 { return f.order.Uint32(f.b[offset:]) }
+func (f fields) u64(offset int) uint64 { return f.order.Uint64(f.b[offset:]) }
 
 // word reads an address-sized field that lies at narrow in the 32-bit record
 // and at wide in the 64-bit one.
@@ -186,7 +185,7 @@ func (h *header) program(b []byte) Program {
 	}
 }
 
-// section fills s from a section header, but for its name.
+// section fills s from a section header, without the name.
 func (h *header) section(b []byte, s *Section) {
 	f := fields{b, h.order, h.wide}
 	s.Type = elf.SectionType(f.u32(4))
@@ -200,7 +199,7 @@ func (h *header) section(b []byte, s *Section) {
 	s.EntrySize = f.word(36, 56)
 }
 
-// firstSection reads section header 0, which holds what does not fit the ELF header.
+// firstSection reads section header 0, which has the numbers that do not fit the ELF header.
 func (h *header) firstSection(data []byte) (*Section, error) {
 	if h.shoff == 0 {
 		return nil, fmt.Errorf("there are no section headers")
@@ -220,8 +219,7 @@ func (h *header) firstSection(data []byte) (*Section, error) {
 	return s, nil
 }
 
-// programs reads the program headers. A problem is something that was wrong
-// and could be helped.
+// programs reads the program headers. A problem is an error that could be worked around.
 func (h *header) programs(data []byte) (list []Program, problem string, err error) {
 	if h.phoff == 0 || h.phnum == 0 {
 		return nil, "", nil
@@ -273,8 +271,7 @@ func (h *header) countPrograms(data []byte) (n uint64, ok bool) {
 }
 
 // sectionHeaders reads the section headers. Without section headers an object
-// can still be used by its program headers, so what is wrong with them is a
-// problem and not an error.
+// can still be used by its program headers, so an error in them is a problem.
 func (h *header) sectionHeaders(data []byte) (list []Section, problem string) {
 	if h.shoff == 0 {
 		return nil, ""

@@ -10,9 +10,9 @@ import (
 // breakpadID is how many bytes of a build ID the dumps of older Breakpads have.
 const breakpadID = 16
 
-// HasID says whether an identity that a target states is the object's: its build ID, the
-// first 16 bytes of a longer one, or, where it has none, what Breakpad makes of its code. A
-// PE file has time and size besides.
+// HasID reports whether an identity that a target states is the object's: its build ID, the first
+// 16 bytes of a longer one, or, where it has none, Breakpad's hash of its code. A PE file has time
+// and size besides.
 func (o *Object) HasID(want []byte) bool {
 	id := o.BuildID()
 	switch {
@@ -28,10 +28,10 @@ func (o *Object) HasID(want []byte) bool {
 	return bytes.Equal(id, want)
 }
 
-// hashedText is how many bytes of code Breakpad makes an identity of.
+// hashedText is how many bytes of code Breakpad hashes.
 const hashedText = 4096
 
-// TextID is the identity that Breakpad gives to an ELF file without a build ID
+// TextID returns the identity that Breakpad gives to an ELF file without a build ID
 // (common/linux/file_id.cc): the exclusive or of the first 256 pieces of 16 bytes of
 // .text, of which the last one reaches behind the section where that ends within it. It is
 // nil where there is no code.
@@ -43,7 +43,7 @@ func (o *Object) TextID() (id []byte) {
 	id = make([]byte, breakpadID)
 	size := min(text.Size, hashedText)
 	size += -size % breakpadID
-	// Whoever reads the section says why its bytes are not there.
+	// Readers of the section report why its bytes are not there.
 	_ = Guard(func() error {
 		if text.Offset < uint64(len(o.data)) {
 			data := o.data[text.Offset:]
@@ -59,9 +59,8 @@ func (o *Object) TextID() (id []byte) {
 // basePage is the size of the smallest pages: a file is mapped from the beginning of one.
 const basePage = 4096
 
-// ImageBase is the address of the object that lies where the file begins in memory: that of
-// the page of the lowest segment, or what a PE file says. It is false where nothing is
-// loaded.
+// ImageBase returns the address of the object at which the file begins in memory: the page of the
+// lowest segment, or a PE file's image base. It is false where nothing is loaded.
 func (o *Object) ImageBase() (address uint64, ok bool) {
 	if o.pe != nil {
 		return o.pe.ImageBase(), true

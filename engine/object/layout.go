@@ -8,18 +8,16 @@ import (
 	"math"
 )
 
-// layoutGap keeps sections that are laid out apart, so that no address just
-// before or behind one is one of another.
+// layoutGap separates sections that are laid out, so that no address just before or behind one
+// belongs to another.
 const layoutGap = 1 << 12 // bytes
 
-// LaidOut returns the object with addresses of their own for the sections that
-// occupy memory, where it is relocatable and several of them have code: without,
-// all of them begin at 0, and an address alone does not say which section it is
-// of. Section.Address says where each begins, and relocated contents have such
-// addresses; relocations have yet to be set. Everything else is as in the object,
-// which stays as it is, and whose file both share: closing what is laid out does
-// nothing. It is the object itself where there is nothing to tell apart. It is made
-// once: all users of the object have the same one.
+// LaidOut returns the object with distinct addresses for the sections that occupy memory, where
+// it is relocatable and several of them have code: else all of them begin at 0, and an address
+// alone does not identify a section. Section.Address is where each begins, and relocated contents
+// have such addresses; relocations have yet to be set. Everything else is the same, and both share
+// the file: closing the laid out object does nothing. It is the object itself where there are no
+// sections to tell apart. It is made once: all users of the object have the same one.
 //
 // Objects whose sections have the same sizes and alignments have the same layout.
 func (o *Object) LaidOut() (*Object, error) { return o.laid() }
@@ -33,7 +31,7 @@ func (o *Object) layOut() (*Object, error) {
 		if s.Occupies() && s.Flags&elf.SHF_EXECINSTR != 0 {
 			code++
 		}
-		if s.Address != 0 { // whoever wrote it has done so
+		if s.Address != 0 { // its writer laid it out
 			return o, nil
 		}
 	}
@@ -74,5 +72,5 @@ func (o *Object) layOut() (*Object, error) {
 	return laid, nil
 }
 
-// Occupies says whether a section has a place in memory.
+// Occupies reports whether a section occupies memory.
 func (s *Section) Occupies() bool { return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 }

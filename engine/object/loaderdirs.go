@@ -14,7 +14,7 @@ import (
 // Crashpad names the modules of a process by DT_SONAME, without a directory.
 
 const (
-	maxLoaderDirs   = 512      // directories that are looked at for a library
+	maxLoaderDirs   = 512      // directories that are searched for a library
 	maxLoaderFiles  = 64       // files of settings that are read
 	maxLoaderConfig = 64 << 10 // bytes of each
 )
@@ -22,7 +22,7 @@ const (
 // loaderConfigs have directories of libraries: glibc's, and musl's of each machine.
 var loaderConfigs = []string{"/etc/ld.so.conf", "/etc/ld-musl-*.path"}
 
-// loaderDirectories are those that loaders have built in, and those of Android.
+// loaderDirectories are the directories that loaders have built in, Android's too.
 var loaderDirectories = []string{
 	"/lib/*-linux-*", "/usr/lib/*-linux-*", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
 	"/usr/local/lib/*-linux-*", "/usr/local/lib64", "/usr/local/lib", "/lib32", "/usr/lib32", "/libx32", "/usr/libx32",
@@ -36,9 +36,9 @@ type loaderDir struct {
 	isHost bool // of this machine, rather than of the target
 }
 
-// WithProgram is the Finder of a target whose main executable has a path in the target and
-// was found as o: libraries without a directory are looked for in the directory of the
-// executable and in those of its DT_RUNPATH or DT_RPATH, too. o may be nil.
+// WithProgram returns the Finder of a target whose main executable has a path in the target and
+// was found as o: libraries without a directory are also looked for in the directory of the
+// executable and in the directories of its DT_RUNPATH or DT_RPATH. o may be nil.
 func (f *Finder) WithProgram(name string, o *Object) Finder {
 	own := *f
 	own.program = nil
@@ -49,7 +49,7 @@ func (f *Finder) WithProgram(name string, o *Object) Finder {
 	return own.WithLibrary(o)
 }
 
-// WithLibrary is the Finder with the directories of the DT_RUNPATH or DT_RPATH of a library
+// WithLibrary returns the Finder with the directories of the DT_RUNPATH or DT_RPATH of a library
 // that was found, and the directory that it lies in.
 func (f *Finder) WithLibrary(o *Object) Finder {
 	own := *f
@@ -80,7 +80,7 @@ func (f *Finder) addRunPaths(origin string, isHost bool, o *Object) {
 	}
 }
 
-// FindLibrary is Find for a library that only its build ID tells: it looks where loaders look.
+// FindLibrary is Find for a library that only its build ID identifies: it looks where loaders look.
 func (f *Finder) FindLibrary(name string, buildID []byte) Found {
 	s := search{store: f.Store, formats: f.Formats, want: buildID, mustCheck: true}
 	defer s.close()
@@ -94,8 +94,8 @@ func (f *Finder) FindLibrary(name string, buildID []byte) Found {
 	return Found{Tried: s.tried}
 }
 
-// expandOrigin replaces the tokens of ld.so(8) in a directory of DT_RUNPATH. What they stand
-// for on the machine of the target is not known: $LIB and $PLATFORM become patterns.
+// expandOrigin replaces the tokens of ld.so(8) in a directory of DT_RUNPATH. Their values on the
+// machine of the target are not known: $LIB and $PLATFORM become patterns.
 func expandOrigin(dir, origin string) (list []string) {
 	for _, token := range [][2]string{{"${ORIGIN}", origin}, {"$ORIGIN", origin}, {"${PLATFORM}", "*"}, {"$PLATFORM", "*"}, {"${LIB}", "$LIB"}} {
 		dir = strings.ReplaceAll(dir, token[0], token[1])
@@ -110,7 +110,7 @@ func expandOrigin(dir, origin string) (list []string) {
 	return slices.DeleteFunc(list, func(dir string) bool { return !path.IsAbs(dir) }) // relative to an unknown directory
 }
 
-// RunPaths are the directories of DT_RUNPATH, or else DT_RPATH, with their tokens.
+// RunPaths returns the directories of DT_RUNPATH, or else DT_RPATH, with their tokens.
 func (o *Object) RunPaths() (list []string) {
 	text := o.dynamicString(elf.DT_RUNPATH, maxRunPath)
 	if text == "" {
@@ -124,8 +124,8 @@ func (o *Object) RunPaths() (list []string) {
 	return list
 }
 
-// loaderPlaces are where loaders look for the library of a base name: where its program
-// says, where the machine's settings say, and where they always look.
+// loaderPlaces returns the places in which loaders look for the library of a base name: the
+// directories of its program, of the machine's settings, and the built-in ones.
 func (f *Finder) loaderPlaces(base string) (list []place) {
 	for _, dir := range f.program {
 		for _, d := range f.glob(dir) {
@@ -145,7 +145,7 @@ func (f *Finder) loaderPlaces(base string) (list []place) {
 	return list
 }
 
-// loaderDirs are the directories of libraries of the target's machine, each once.
+// loaderDirs returns the directories of libraries of the target's machine, each once.
 func (f *Finder) loaderDirs() []string {
 	foldersMu.Lock()
 	defer foldersMu.Unlock()
@@ -210,7 +210,7 @@ func (c *loaderConfig) include(pattern string) {
 				}
 			default:
 				for _, dir := range words {
-					if dir, _, _ = strings.Cut(dir, "="); path.IsAbs(dir) { // "=libc5" says of what kind
+					if dir, _, _ = strings.Cut(dir, "="); path.IsAbs(dir) { // "=libc5" is the kind
 						c.add(dir)
 					}
 				}
@@ -219,14 +219,14 @@ func (c *loaderConfig) include(pattern string) {
 	}
 }
 
-// readSmall is the text of a small file of the target; "" where there is none.
+// readSmall returns the text of a small file of the target; "" where there is none.
 func (f *Finder) readSmall(name string) (text string) {
 	m, err := f.MapNamed(name)
 	if err != nil {
 		return ""
 	}
 	defer m.Close()
-	_ = Guard(func() error { // a file that is cut meanwhile says nothing
+	_ = Guard(func() error { // a file that is cut meanwhile has no text
 		if len(m.data) <= maxLoaderConfig {
 			text = string(m.data)
 		}
@@ -235,14 +235,15 @@ func (f *Finder) readSmall(name string) (text string) {
 	return text
 }
 
-// glob are the paths that a pattern means whose components may have stars: of the target,
-// beneath Sysroot, or of this machine. A path without a star is itself, whatever is there.
-func (f *Finder) glob(of loaderDir) []string {
-	if !strings.Contains(of.path, "*") {
-		return []string{of.path}
+// glob returns the paths that match a pattern, whose components may have stars: of the target,
+// beneath Sysroot, or of this machine. A path without a star matches itself, whether it exists or
+// not.
+func (f *Finder) glob(pattern loaderDir) []string {
+	if !strings.Contains(pattern.path, "*") {
+		return []string{pattern.path}
 	}
 	root := f.root()
-	if of.isHost {
+	if pattern.isHost {
 		root = "/"
 	}
 	fd, err := openRoot(root)
@@ -251,7 +252,7 @@ func (f *Finder) glob(of loaderDir) []string {
 	}
 	defer closeFD(fd)
 	list := []string{""}
-	for component := range strings.SplitSeq(strings.Trim(path.Clean(of.path), "/"), "/") {
+	for component := range strings.SplitSeq(strings.Trim(path.Clean(pattern.path), "/"), "/") {
 		var next []string
 		for _, dir := range list {
 			if !strings.Contains(component, "*") {

@@ -168,7 +168,7 @@ func TestModulesThatAreGiven(t *testing.T) {
 		{"libx.so", other, "/lib/libx.so", dir + "/root/lib/libx.so", "other was not used: build ID is 0102, expected aabbcc"},
 		{"libx.so", none, "/lib/libx.so", none, "could not be checked"},
 	} {
-		f := Finder{Sysroot: filepath.Join(dir, "root"), Given: map[string]string{test.name: test.file}}
+		f := Finder{Sysroot: filepath.Join(dir, "root"), Provided: map[string]string{test.name: test.file}}
 		found := f.Find(test.path, id, false)
 		if found.Object == nil {
 			t.Errorf("%s: %s", test.name, found.Problem)

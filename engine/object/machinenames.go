@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// machineNames are what the architectures of ELF machines are called, as
-// `uname -m` and the names of cross compilers have them. Those that debug/elf
-// alone knows have the name of their constant.
+// machineNames are the names of the architectures of ELF machines, as in `uname -m` and in the
+// names of cross compilers. Machines that only debug/elf knows have the name of their constant.
 var machineNames = map[elf.Machine]string{
 	elf.EM_386: "i386", elf.EM_X86_64: "x86_64", elf.EM_ARM: "arm", elf.EM_AARCH64: "aarch64",
 	elf.EM_PPC: "ppc", elf.EM_PPC64: "ppc64", elf.EM_S390: "s390", elf.EM_RISCV: "riscv",
@@ -25,9 +24,9 @@ var machineNames = map[elf.Machine]string{
 	205: "visa", 252: "csky",
 }
 
-// formNames are the names of architectures that one machine has several of, by
-// its name, the class and the byte order.
-var formNames = map[string]string{
+// variantNames are the names of architectures of which one machine has several, by its name, the
+// class and the byte order.
+var variantNames = map[string]string{
 	"x86_64 32 little": "x32",
 	"arm 32 big":       "armeb", "aarch64 64 big": "aarch64_be", "ppc64 64 little": "ppc64le",
 	"s390 64 big":     "s390x",
@@ -36,8 +35,8 @@ var formNames = map[string]string{
 	"loongarch 32 little": "loongarch32", "loongarch 64 little": "loongarch64",
 }
 
-// MachineName is what the architectures of an ELF machine are called together:
-// "riscv". A machine that nobody here knows is "ELF machine 4711".
+// MachineName returns the common name of the architectures of an ELF machine: "riscv". A machine
+// without a known name is "ELF machine 4711".
 func MachineName(machine uint16) string {
 	if name, ok := machineNames[elf.Machine(machine)]; ok {
 		return name
@@ -49,8 +48,8 @@ func MachineName(machine uint16) string {
 	return fmt.Sprintf("ELF machine %d", machine)
 }
 
-// ArchName is what the architecture of ELF files with a machine, a class and a
-// byte order is called: "riscv64", "ppc64le".
+// ArchName returns the name of the architecture of ELF files with a machine, a class and a byte
+// order: "riscv64", "ppc64le".
 func ArchName(machine uint16, class elf.Class, order binary.ByteOrder) string {
 	name := MachineName(machine)
 	bits, end := 32, "little"
@@ -60,13 +59,13 @@ func ArchName(machine uint16, class elf.Class, order binary.ByteOrder) string {
 	if order == binary.ByteOrder(binary.BigEndian) {
 		end = "big"
 	}
-	if form, ok := formNames[fmt.Sprintf("%s %d %s", name, bits, end)]; ok {
+	if form, ok := variantNames[fmt.Sprintf("%s %d %s", name, bits, end)]; ok {
 		return form
 	}
 	return name
 }
 
-// DescribeMachine is an ELF machine for messages: its number and its name.
+// DescribeMachine returns an ELF machine for messages: its number and its name.
 func DescribeMachine(machine uint16) string {
 	name := MachineName(machine)
 	number := fmt.Sprintf("ELF machine %d", machine)

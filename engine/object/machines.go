@@ -14,11 +14,10 @@ const (
 	machineCSKY = elf.Machine(252) // EM_CSKY
 )
 
-// machineRelocations has the relocation types that sections of data and
-// debugging information have, by machine: those of the processor supplements of
-// the System V ABI, whose numbers debug/elf has or the line beside them names.
-// What follows an opcode of thread-local storage (DTPREL, DTPOFF, LDO) is the
-// offset of a symbol in its block, which the symbol's value is before linking.
+// machineRelocations has the relocation types of sections of data and debugging information, by
+// machine, of the processor supplements of the System V ABI; their numbers are in debug/elf or in
+// the comment. The types of thread-local storage (DTPREL, DTPOFF, LDO) are for the offset of a
+// symbol in its block, which is the symbol's value before linking.
 var machineRelocations = tables(map[elf.Machine][]reloc.Entry{
 	elf.EM_386: {abs32(elf.R_386_32), rel32(elf.R_386_PC32), abs16(elf.R_386_16), abs8(elf.R_386_8), abs32(elf.R_386_TLS_LDO_32)},
 	elf.EM_68K: {abs32(1), abs16(2), abs8(3), rel32(4), abs32(31)}, // R_68K_32, _16, _8, _PC32, _TLS_LDO32
@@ -94,7 +93,7 @@ var machineRelocations = tables(map[elf.Machine][]reloc.Entry{
 		abs32(elf.R_X86_64_DTPOFF32), abs64(elf.R_X86_64_DTPOFF64),
 	},
 	elf.EM_XTENSA: {
-		// R_XTENSA_32 adds to what the place holds, addend or not. The assembler has
+		// R_XTENSA_32 adds to the value in the place, addend or not. The assembler has
 		// written the differences of DIFF (17 to 19), PDIFF (57 to 59) and NDIFF (60
 		// to 62).
 		add(1, 4), rel32(14),

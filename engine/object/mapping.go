@@ -25,7 +25,7 @@ type Mapping struct {
 	resolved string // path without symbolic links; "" when it was not asked for or is not known
 	data     []byte
 	id       identity
-	// isElsewhere says that path is one of another machine: nothing here is beside it.
+	// isElsewhere: path belongs to another machine, and no file here is beside it.
 	isElsewhere bool
 
 	mu     sync.Mutex
@@ -35,8 +35,8 @@ type Mapping struct {
 // A fileID tells files apart whatever their paths.
 type fileID struct{ device, inode uint64 }
 
-// An identity tells files apart, and what was in one file at different times: the
-// kernel sets ctime whenever contents change, and no program can set it back.
+// An identity tells files apart, and the contents of one file at different times: the kernel sets
+// ctime whenever contents change, and no program can set it back.
 type identity struct {
 	fileID
 	size         int64
@@ -54,8 +54,8 @@ func Map(path string) (*Mapping, error) { return mapPath(path, false) }
 
 // mapPath is Map. Where resolve is set the mapping knows its path without links.
 func mapPath(path string, resolve bool) (*Mapping, error) {
-	// Opening a device may act on it, so what it is is asked first, and once
-	// more of the file that was opened.
+	// Opening a device may act on it, so the file's type is checked before, and
+	// again when it is open.
 	if _, err := identify(path); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func checkRegular(path string, st *unix.Stat_t) error {
 	return fmt.Errorf("%s: %w (a %s)", path, ErrNotRegular, kind)
 }
 
-// closeFD closes a file that was only read or looked at: an error says nothing.
+// closeFD closes a file that was only read: an error does not matter.
 func closeFD(fd int) { _ = unix.Close(fd) }
 
 // retry repeats a system call that a signal interrupted.
@@ -144,7 +144,7 @@ func retry(call func() error) error {
 // They are read inside Guard.
 func (m *Mapping) Data() []byte { return m.data }
 
-// ModTime is when the file was written to last, as it was mapped.
+// ModTime returns when the file had been written to last, at the time of Map.
 func (m *Mapping) ModTime() time.Time { return time.Unix(m.id.mtime.Unix()) }
 
 // Path returns the path that the file was opened by.

@@ -4,26 +4,26 @@ package object
 
 import "unsafe"
 
-// What an object takes besides what is counted: the functions and maps of the Object
-// itself; a map's share of one section; the Mapping with its paths.
+// About how much memory is not counted: the functions and maps of the Object itself with the
+// Mapping and its paths; and a map's share of one section.
 const (
 	objectOverhead  = 1 << 10 // bytes
 	sectionOverhead = 48      // bytes
 )
 
-// MemorySize is about how many bytes of the heap the object keeps: headers, section
-// names, and the sections that were decompressed or relocated so far. What lies in
-// the file's mapping is not counted, nor are symbols, which the object does not keep.
-// An image of a Store is counted with its bytes. It takes no time to ask.
+// MemorySize returns about how many bytes of the heap the object keeps: headers, section names,
+// and the sections that were decompressed or relocated so far. Bytes of the file's mapping are not
+// counted, nor are symbols, which the object does not keep. An image of a Store is counted with
+// its bytes. The call takes no time.
 func (o *Object) MemorySize() uint64 {
-	size := o.headerSize + uint64(o.made.Load())
+	size := o.headerSize + uint64(o.keptBytes.Load())
 	if laid := o.laidAs.Load(); laid != nil {
 		size += laid.MemorySize()
 	}
 	return size
 }
 
-// sizeOfHeaders is what the object keeps of what read has read.
+// sizeOfHeaders returns how many bytes read made of the headers.
 func (o *Object) sizeOfHeaders() uint64 {
 	size := uint64(unsafe.Sizeof(*o)) + objectOverhead + uint64(len(o.name))
 	size += uint64(cap(o.programs)) * uint64(unsafe.Sizeof(Program{}))

@@ -12,8 +12,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// MiniDebug returns the object in .gnu_debugdata, which holds the function
-// symbols that .dynsym does not (MiniDebugInfo). It is made once and lives as
+// MiniDebug returns the object in .gnu_debugdata, which has the function symbols that .dynsym
+// lacks (MiniDebugInfo). It is made once and lives as
 // long as the memory does. An object that has none gives ErrNoSection.
 func (o *Object) MiniDebug() (*Object, error) { return o.mini() }
 
@@ -51,7 +51,7 @@ func (o *Object) openMiniDebug() (mini *Object, err error) {
 		return nil, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err)
 	}
 	if mini, err = New(o.name+"("+miniDebugSection+")", b); err == nil {
-		o.made.Add(int64(len(b)) + int64(mini.MemorySize()))
+		o.keptBytes.Add(int64(len(b)) + int64(mini.MemorySize()))
 	}
 	return mini, err
 }
@@ -65,9 +65,9 @@ func newXZ(r io.Reader, _ uint64) (io.ReadCloser, error) {
 }
 
 // xzSize walks the first stream of an .xz file without unpacking it, and
-// returns what it unpacks to. A dictionary larger than maxDictionary is an
-// error (the library would allocate what the stream asks for, up to 4 GiB).
-// The forms are those of "The .xz File Format" 1.1.0 and of LZMA2's chunks.
+// returns the unpacked size. A dictionary larger than maxDictionary is an error (the library
+// would allocate as much as the stream asks for, up to 4 GiB). The formats are "The .xz File
+// Format" 1.1.0 and LZMA2's chunks.
 func xzSize(b []byte) (size uint64, err error) {
 	const streamHeader = 12
 	if len(b) < streamHeader || string(b[:6]) != "\xfd7zXZ\x00" {
@@ -75,33 +75,33 @@ func xzSize(b []byte) (size uint64, err error) {
 	}
 	// 2.1.1.2: the check's size is by its type.
 	check := [16]int{0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64}[b[7]&0xf]
-	at := streamHeader
+	offset := streamHeader
 	for {
-		if at >= len(b) {
+		if offset >= len(b) {
 			return 0, errors.New("xz stream cut before its index")
 		}
-		if b[at] == 0 { // 4.1: the index indicator
+		if b[offset] == 0 { // 4.1: the index indicator
 			return size, nil
 		}
-		headerSize := 4 * (int(b[at]) + 1) // 3.1.1
-		if headerSize > len(b)-at {
+		headerSize := 4 * (int(b[offset]) + 1) // 3.1.1
+		if headerSize > len(b)-offset {
 			return 0, errors.New("xz block header cut")
 		}
-		if err := xzBlockHeader(b[at : at+headerSize]); err != nil {
+		if err := xzBlockHeader(b[offset : offset+headerSize]); err != nil {
 			return 0, err
 		}
-		at += headerSize
-		start := at
-		n, end, err := lzma2Size(b, at)
+		offset += headerSize
+		start := offset
+		n, end, err := lzma2Size(b, offset)
 		if err != nil {
 			return 0, err
 		}
 		size += n
-		at = start + (end-start+3)&^3 + check // 3.3: block padding
+		offset = start + (end-start+3)&^3 + check // 3.3: block padding
 	}
 }
 
-// xzBlockHeader checks that a block is of the LZMA2 filter alone, with a
+// xzBlockHeader checks that a block has the LZMA2 filter alone, with a
 // dictionary within bounds (3.1, 5.3.1).
 func xzBlockHeader(b []byte) error {
 	flags := b[1]
@@ -136,42 +136,41 @@ func xzBlockHeader(b []byte) error {
 	return nil
 }
 
-// lzma2Size adds up the chunks of LZMA2 data at offset at of b, and returns
-// where it ends.
-func lzma2Size(b []byte, at int) (size uint64, end int, err error) {
+// lzma2Size adds up the chunks of LZMA2 data at an offset of b, and returns where they end.
+func lzma2Size(b []byte, offset int) (size uint64, end int, err error) {
 	for {
-		if at >= len(b) {
+		if offset >= len(b) {
 			return 0, 0, errors.New("LZMA2 data cut")
 		}
-		control := b[at]
-		var head, packed int
+		control := b[offset]
+		var headerSize, packed int
 		switch {
 		case control == 0:
-			return size, at + 1, nil
+			return size, offset + 1, nil
 		case control <= 2: // stored
-			head = 3
+			headerSize = 3
 		case control < 0x80:
 			return 0, 0, fmt.Errorf("LZMA2 control byte %#x", control)
 		case control < 0xc0:
-			head = 5
+			headerSize = 5
 		default: // with a properties byte
-			head = 6
+			headerSize = 6
 		}
-		if head > len(b)-at {
+		if headerSize > len(b)-offset {
 			return 0, 0, errors.New("LZMA2 data cut")
 		}
-		n := int(binary.BigEndian.Uint16(b[at+1:])) + 1
+		n := int(binary.BigEndian.Uint16(b[offset+1:])) + 1
 		if control >= 0x80 {
 			n += int(control&0x1f) << 16
-			packed = int(binary.BigEndian.Uint16(b[at+3:])) + 1
+			packed = int(binary.BigEndian.Uint16(b[offset+3:])) + 1
 		} else {
 			packed = n
 		}
 		size += uint64(n)
-		at += head
-		if packed > len(b)-at {
+		offset += headerSize
+		if packed > len(b)-offset {
 			return 0, 0, errors.New("LZMA2 data cut")
 		}
-		at += packed
+		offset += packed
 	}
 }

@@ -21,25 +21,25 @@ import (
 
 // A Nested is a code object inside another file: an entry of an offload bundle
 // (Clang Offload Bundler, "Bundled Binary File Layout"), an image of an offload
-// binary, a member of an archive, or what one of Formats lists. Bundles and offload
+// binary, a member of an archive, or a range that one of Formats lists. Bundles and offload
 // binaries are files of their own, or are embedded in a host's executable or object
 // file.
 type Nested struct {
 	Index int // in the file's list of them
-	// Form is in what it is: "offload bundle", "offload binary", "archive", "container" or
+	// Form is its container: "offload bundle", "offload binary", "archive", "container" or
 	// "section".
 	Form string
 	// Name is the entry's ID: the kind of offloading, the target triple, and the
 	// processor with its features: "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-".
 	Name    string
 	Image   string // "" for a code object; else "bitcode", "spirv" and the like, or "metadata" without bytes
-	Member  string // of the archive that it is in
+	Member  string // of the archive that contains it
 	File    string // of a member of a thin archive, which is a file of its own
-	Section string // of the host file that holds the bundle; "" in a bundle file
-	Bundle  uint64 // offset of the bundle, or of what the Form says, in the file
+	Section string // of the host file that contains the bundle; "" in a bundle file
+	Bundle  uint64 // offset of the bundle, or of another container, in the file
 	Packing string // how the bundle is compressed: "", "zlib" or "zstd"
-	// Offset is where Data is: in the file, or in the unpacked bundle where there
-	// is a Packing.
+	// Offset of Data in the file, or in the unpacked bundle where there is a
+	// Packing.
 	Offset uint64
 	Data   []byte // read inside Guard; empty for the host's own entry
 }
@@ -57,7 +57,7 @@ const (
 	maxNestedName = 1 << 12
 )
 
-// ErrNoNested says that a path leads to no code object inside a file.
+// ErrNoNested is the error of a path that leads to no code object inside a file.
 var ErrNoNested = errors.New("no such code object in the file")
 
 // IsBundle reports whether the bytes of a file begin as an offload bundle or an offload
@@ -90,11 +90,10 @@ func BundleEntries(name string, data []byte) iter.Seq2[Nested, error] {
 	}
 }
 
-// Nested yields the code objects inside the object: those of the offload bundles
-// and offload binaries in its sections, those that an unlinked object has in sections
-// of their own, and those of a program of Intel's OpenCL, whose debug information is
-// one of the formats, which may be nil. A section that has others which are not read is
-// an error. After an error the next one follows.
+// Nested yields the code objects inside the object: in the offload bundles and offload binaries of
+// its sections, in the sections that an unlinked object has for them, and in a program of Intel's
+// OpenCL, whose debug information has one of the formats, which may be nil. A section with code
+// objects that are not read is an error. After an error the next one follows.
 func (o *Object) Nested(formats Formats) iter.Seq2[Nested, error] {
 	return func(yield func(Nested, error) bool) {
 		w := newBundleWalk(o.name, uint64(len(o.data)), yield)
@@ -103,7 +102,7 @@ func (o *Object) Nested(formats Formats) iter.Seq2[Nested, error] {
 	}
 }
 
-// A deviceSection says how a section with code of accelerators is read, by its name.
+// A deviceSection is a kind of section with code of accelerators, by its name.
 type deviceSection struct {
 	name     string
 	isPrefix bool // of the name
@@ -130,7 +129,7 @@ var deviceSections = []deviceSection{
 	{name: ".gnu.offload_lto_.opts", unread: "GCC's intermediate code for accelerators"},
 }
 
-// deviceSectionOf is how a section is read; nil where it has no code of accelerators.
+// deviceSectionOf returns the kind of a section; nil where it has no code of accelerators.
 func deviceSectionOf(s *Section) *deviceSection {
 	for i := range deviceSections {
 		d := &deviceSections[i]
@@ -141,7 +140,7 @@ func deviceSectionOf(s *Section) *deviceSection {
 	return nil
 }
 
-// sections yields what is in the sections of an object.
+// sections yields the code objects in the sections of an object.
 func (w *bundleWalk) sections(o *Object) {
 	for _, s := range o.sections {
 		d := deviceSectionOf(s)
@@ -177,7 +176,7 @@ func (w *bundleWalk) spirv(data []byte, s *Section) {
 	w.emit(Nested{Name: "spirv", Image: "spirv", Form: "section", Section: s.Name, Bundle: offset, Offset: offset, Data: data})
 }
 
-// format yields what one of the formats has in a section.
+// format yields the code objects that one of the formats lists in a section.
 func (w *bundleWalk) format(data []byte, s *Section) {
 	offset := w.base + s.Offset
 	list, isFormat := formatEntries(w.name, data, w.formats)
@@ -207,9 +206,9 @@ type bundleWalk struct {
 	// inner is how many bytes of images may still be looked into.
 	inner   uint64
 	formats Formats // nil: there are none
-	packing string  // of the offload binary that the bundles are in
-	// What is read is a member of an archive, whose bytes begin at base of the file, or are
-	// those of a file.
+	packing string  // of the offload binary that contains the bundles
+	// For a member of an archive: its bytes begin at base of the file, or are another
+	// file's.
 	member, file string
 	base         uint64
 }
@@ -262,7 +261,7 @@ func (w *bundleWalk) failIn(what string, offset uint64, section string, err erro
 	w.stopped = !w.yield(Nested{}, fmt.Errorf("%s: %s at offset %#x: %w", where, what, offset, err))
 }
 
-// imageOf is what an image is that is no code object, by its first bytes.
+// imageOf returns the kind of an image that is no code object, by its first bytes.
 func imageOf(data []byte) (what string) {
 	_ = Guard(func() error {
 		for _, m := range []struct{ magic, what string }{
@@ -280,28 +279,28 @@ func imageOf(data []byte) (what string) {
 // all yields the entries of the bundles in data, which is at an offset of the
 // file. There may be padding between bundles.
 func (w *bundleWalk) all(data []byte, offset uint64, section string) {
-	for at := uint64(0); !w.stopped; {
+	for position := uint64(0); !w.stopped; {
 		var b bundle
 		found := false
 		err := Guard(func() error {
-			skip, ok := nextBundle(data[at:])
+			skip, ok := nextBundle(data[position:])
 			if !ok {
 				return nil
 			}
-			found, at = true, at+skip
-			return w.read(&b, data[at:])
+			found, position = true, position+skip
+			return w.read(&b, data[position:])
 		})
 		if !found {
 			if err != nil {
-				w.fail(offset+at, section, err)
+				w.fail(offset+position, section, err)
 			}
 			return
 		}
-		start := at
+		start := position
 		if err != nil {
-			w.fail(offset+at, section, err)
+			w.fail(offset+position, section, err)
 		}
-		at += max(b.size, uint64(len(packedMagic)))
+		position += max(b.size, uint64(len(packedMagic)))
 		for _, e := range b.entries {
 			n := Nested{Name: e.name, Form: "offload bundle", Section: section, Bundle: offset + start, Packing: b.packing, Offset: e.offset, Data: e.data}
 			if b.packing == "" {
@@ -331,7 +330,7 @@ func nextBundle(data []byte) (skip uint64, ok bool) {
 	return 0, false
 }
 
-// A bundle is one bundle as it was read; with an error, the entries before it.
+// A bundle is a bundle that was read; with an error, it has the entries before that.
 type bundle struct {
 	entries []bundleEntry
 	size    uint64 // in the file; 0 where that is not known
@@ -374,22 +373,22 @@ func (w *bundleWalk) readEntries(b *bundle, data []byte) error {
 	if most := uint64(len(data)-head) / fixed; count > most {
 		return fmt.Errorf("%d entries, expected at most %d in %d bytes", count, most, len(data))
 	}
-	at, end := uint64(head), uint64(head)
+	next, end := uint64(head), uint64(head)
 	for i := range count {
 		if uint64(len(b.entries)+w.count) > maxNested {
-			break // emit says so
+			break // emit reports it
 		}
-		header, ok := slice(data, at, fixed)
+		header, ok := slice(data, next, fixed)
 		if !ok {
-			return fmt.Errorf("entry %d at %#x is not in its %d bytes", i, at, len(data))
+			return fmt.Errorf("entry %d at %#x is not in its %d bytes", i, next, len(data))
 		}
 		offset, size, length := binary.LittleEndian.Uint64(header), binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
-		id, ok := slice(data, at+fixed, length)
+		id, ok := slice(data, next+fixed, length)
 		if !ok || length > maxNestedName || !utf8.Valid(id) {
-			return fmt.Errorf("entry %d: an ID of %d bytes at %#x, expected at most %d of UTF-8 in the bundle", i, length, at+fixed, maxNestedName)
+			return fmt.Errorf("entry %d: an ID of %d bytes at %#x, expected at most %d of UTF-8 in the bundle", i, length, next+fixed, maxNestedName)
 		}
-		at += fixed + length
-		end = max(end, at)
+		next += fixed + length
+		end = max(end, next)
 		e := bundleEntry{name: string(id), offset: offset}
 		if size > 0 {
 			if e.data, ok = slice(data, offset, size); !ok {
@@ -403,14 +402,14 @@ func (w *bundleWalk) readEntries(b *bundle, data []byte) error {
 	return nil
 }
 
-// A packedHeader is what a compressed bundle begins with: the magic, a version and a
-// method of 2 bytes each, the size of all of it (not in version 1), the size of what it
-// unpacks to (of 4 bytes each, in version 3 of 8), and the first 8 bytes of that one's MD5.
+// A packedHeader is the header of a compressed bundle: the magic, a version and a method of 2 bytes
+// each, the size of all of it (not in version 1), the unpacked size (of 4 bytes each, in version 3
+// of 8), and the first 8 bytes of the unpacked bundle's MD5.
 type packedHeader struct {
 	version, method uint16
 	length          int    // of the header, in bytes
-	total           uint64 // bytes of the bundle; 0: its end says it (version 1)
-	size            uint64 // bytes of what it unpacks to
+	total           uint64 // bytes of the bundle; 0: it goes on to its end (version 1)
+	size            uint64 // bytes of the unpacked bundle
 	md5             []byte
 }
 
@@ -493,36 +492,36 @@ func zstdFrame(data []byte) (int, error) {
 	if err := h.Decode(data); err != nil {
 		return 0, fmt.Errorf("zstd frame: %w", err)
 	}
-	at := h.HeaderSize
+	offset := h.HeaderSize
 	for last := h.Skippable; !last; {
-		if len(data)-at < 3 {
-			return 0, fmt.Errorf("zstd block at %#x is not in the %d bytes", at, len(data))
+		if len(data)-offset < 3 {
+			return 0, fmt.Errorf("zstd block at %#x is not in the %d bytes", offset, len(data))
 		}
-		block := int(data[at]) | int(data[at+1])<<8 | int(data[at+2])<<16
+		block := int(data[offset]) | int(data[offset+1])<<8 | int(data[offset+2])<<16
 		last = block&1 != 0
 		size := block >> 3
 		if block>>1&3 == 1 { // one byte, repeated
 			size = 1
 		}
-		if at += 3; len(data)-at < size {
-			return 0, fmt.Errorf("zstd block at %#x has %d bytes, which are not in the %d", at-3, size, len(data))
+		if offset += 3; len(data)-offset < size {
+			return 0, fmt.Errorf("zstd block at %#x has %d bytes, which are not in the %d", offset-3, size, len(data))
 		}
-		at += size
+		offset += size
 	}
 	if h.HasCheckSum {
-		at += 4
+		offset += 4
 	}
-	if at > len(data) {
+	if offset > len(data) {
 		return 0, fmt.Errorf("zstd checksum is not in the %d bytes", len(data))
 	}
-	return at, nil
+	return offset, nil
 }
 
 // OpenNested opens the code object that a path names: a file, or a code object
 // inside one, FILE#NAME, where NAME is an entry's ID, the end of one behind a
 // dash ("gfx90a"), or its index. A file that has such a name as it is goes first.
-// The file may be one of the formats; nil: there are none. What is opened is an ELF
-// file; of other files the error says what can be named in them.
+// The file may have one of the formats; nil: there are none. The result is an ELF file; the error
+// of another file lists the code objects that can be named in it.
 func OpenNested(path string, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)
 	m, err := mapPath(path, true)
@@ -541,8 +540,8 @@ func OpenNested(path string, formats Formats) (*Object, error) {
 	return openEntry(m, path, name, formats, folderOf(m))
 }
 
-// folderOf is the folder of a file where other files of this machine may be opened by what is
-// in it; "" where it is not what the user named.
+// folderOf returns the folder of a file that the user named, whose contents may name other files of
+// this machine to open; "" for another file.
 func folderOf(m *Mapping) string {
 	if m.isElsewhere {
 		return ""
@@ -550,7 +549,7 @@ func folderOf(m *Mapping) string {
 	return filepath.Dir(m.path)
 }
 
-// notItself is the error of a file that is no code object, but may hold some.
+// notItself returns the error of a file that is no code object, but may contain some.
 func notItself(path string, data []byte, list iter.Seq2[Nested, error]) error {
 	what := "a file that holds code objects"
 	switch {
@@ -585,9 +584,10 @@ func cutNested(path string) (file, name string, ok bool) {
 }
 
 // openEntry makes an object of the entry of a file that a name means. It keeps
-// the mapping, and closes it on error. dir is as of findEntry.
+// the mapping, and closes it on error. dir is as in entryHost.
 func openEntry(m *Mapping, path, name string, formats Formats, dir string) (*Object, error) {
-	o, err := findEntry(m.path, m.data, path, name, formats, dir)
+	h := entryHost{m.path, m.data, formats, dir}
+	o, err := h.open(path, name)
 	if err != nil {
 		_ = m.Close()
 		return nil, err
@@ -597,20 +597,27 @@ func openEntry(m *Mapping, path, name string, formats Formats, dir string) (*Obj
 }
 
 // NewNestedWith makes an object of bytes as OpenNested does of a file: path
-// is FILE#NAME, and the bytes are those of FILE.
+// is FILE#NAME, and the bytes are FILE's.
 func NewNestedWith(path string, data []byte, formats Formats) (*Object, error) {
 	file, name, ok := cutNested(path)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: expected FILE#NAME", path, ErrNoNested)
 	}
-	return findEntry(file, data, path, name, formats, "")
+	h := entryHost{file: file, data: data, formats: formats}
+	return h.open(path, name)
 }
 
-// findEntry makes an object of the entry of a file that a name means. It may be
-// of one of the formats itself. dir is the folder of a thin archive's members; "" where these
-// are not opened.
-func findEntry(file string, data []byte, path, name string, formats Formats, dir string) (*Object, error) {
-	found, err := oneEntry(file, data, path, name, formats, dir)
+// An entryHost is a file with code objects inside.
+type entryHost struct {
+	file    string
+	data    []byte
+	formats Formats
+	dir     string // of the members of a thin archive; "": these are not opened
+}
+
+// open makes an object of the entry that a name means, which may have one of the formats itself.
+func (h *entryHost) open(path, name string) (*Object, error) {
+	found, err := h.entry(path, name)
 	if err != nil {
 		return nil, err
 	}
@@ -618,18 +625,18 @@ func findEntry(file string, data []byte, path, name string, formats Formats, dir
 	case found.Image != "":
 		return nil, fmt.Errorf("%s: %w, but %s", path, ErrNotELF, found.Image)
 	case found.Packing == "" && found.File == "":
-		return NewWith(path, found.Data, formats)
+		return NewWith(path, found.Data, h.formats)
 	}
-	// The other code objects of what was unpacked are not kept.
-	o, err := NewWith(path, bytes.Clone(found.Data), formats)
+	// The other code objects of an unpacked bundle are not kept.
+	o, err := NewWith(path, bytes.Clone(found.Data), h.formats)
 	if err == nil {
-		o.made.Add(int64(len(found.Data)))
+		o.keptBytes.Add(int64(len(found.Data)))
 	}
 	return o, err
 }
 
-// MapNested maps the file of FILE#NAME, and gives the bytes of what the name means in it, which
-// need not be a code object. Its formats are none. The caller closes the mapping.
+// MapNested maps the file of FILE#NAME, and returns the bytes of the entry of that name, which need
+// not be a code object. It uses no formats. The caller closes the mapping.
 func MapNested(path string) (m *Mapping, data []byte, err error) {
 	file, name, ok := cutNested(path)
 	if !ok {
@@ -638,14 +645,15 @@ func MapNested(path string) (m *Mapping, data []byte, err error) {
 	if m, err = mapPath(file, true); err != nil {
 		return nil, nil, err
 	}
-	found, err := oneEntry(file, m.data, path, name, nil, folderOf(m))
+	h := entryHost{file: file, data: m.data, dir: folderOf(m)}
+	found, err := h.entry(path, name)
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Close())
 	}
 	return m, found.Data, nil
 }
 
-// isNamed reports whether a name means the entry: its ID or the end of one behind a dash, and
+// isNamed reports whether the entry has a name: its ID or the end of its ID behind a dash, and
 // before it the member of the archive, or that alone.
 func (n *Nested) isNamed(name string) bool {
 	if n.Member != "" {
@@ -657,15 +665,15 @@ func (n *Nested) isNamed(name string) bool {
 	return n.Name == name || n.Name != "" && strings.HasSuffix(n.Name, "-"+name) && len(n.Data) > 0
 }
 
-// oneEntry is the entry of a file that a name means.
-func oneEntry(file string, data []byte, path, name string, formats Formats, dir string) (one Nested, err error) {
-	list, ok := nestedIn(file, data, formats, dir)
+// entry returns the entry that a name means; path is its path in messages.
+func (h *entryHost) entry(path, name string) (one Nested, err error) {
+	list, ok := nestedIn(h.file, h.data, h.formats, h.dir)
 	if !ok {
-		host, err := New(file, data)
+		host, err := New(h.file, h.data)
 		if err != nil {
 			return one, err
 		}
-		list = host.Nested(formats)
+		list = host.Nested(h.formats)
 	}
 	index, err := strconv.Atoi(name)
 	byIndex := err == nil

@@ -22,15 +22,15 @@ type Note struct {
 	Section string
 }
 
-// The note that holds the build ID.
+// The note of the build ID.
 const (
 	gnuOwner      = "GNU"
 	noteBuildID   = 3 // NT_GNU_BUILD_ID
 	noteHeaderLen = 12
 )
 
-// Notes yields the notes of the program headers (PT_NOTE), in the file's order;
-// those of a file that has no PT_NOTE come from its sections. After an error
+// Notes yields the notes of the program headers (PT_NOTE), in the file's order; a file that has no
+// PT_NOTE has the notes of its sections. After an error
 // the notes of the next segment or section follow.
 func (o *Object) Notes() iter.Seq2[Note, error] {
 	return func(yield func(Note, error) bool) {
@@ -64,7 +64,7 @@ func (o *Object) AllNotes() iter.Seq2[Note, error] {
 			return !stopped
 		})
 		if stopped || o.debugOnly {
-			return // program headers of a debug file say where notes were
+			return // program headers of a debug file have the old places of notes
 		}
 		type extent struct{ start, end uint64 }
 		var sections []extent
@@ -75,7 +75,7 @@ func (o *Object) AllNotes() iter.Seq2[Note, error] {
 		}
 		slices.SortFunc(sections, func(a, b extent) int { return cmp.Compare(a.start, b.start) })
 		inSection := func(offset uint64) bool {
-			i, found := slices.BinarySearchFunc(sections, offset, func(e extent, at uint64) int { return cmp.Compare(e.start, at) })
+			i, found := slices.BinarySearchFunc(sections, offset, func(e extent, start uint64) int { return cmp.Compare(e.start, start) })
 			return found || i > 0 && offset < sections[i-1].end
 		}
 		walk := o.newNoteWalk(func(n Note, err error) bool {
@@ -121,8 +121,8 @@ func (o *Object) newNoteWalk(yield func(Note, error) bool) noteWalk {
 // all yields the notes in a range of the file, and an error when it ends
 // before its size says so. It returns false when nothing more is to be yielded.
 func (w *noteWalk) all(where, section string, offset, size, align uint64) bool {
-	fail := func(at uint64, err error) bool {
-		return w.yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", w.o.name, where, at, err))
+	fail := func(position uint64, err error) bool {
+		return w.yield(Note{}, fmt.Errorf("%s: %s: offset %#x: %w", w.o.name, where, position, err))
 	}
 	var cut error
 	if end := uint64(len(w.o.data)); offset > end || size > end-offset {
@@ -135,30 +135,29 @@ func (w *noteWalk) all(where, section string, offset, size, align uint64) bool {
 	}
 	w.left -= size
 	b := w.o.data[min(offset, uint64(len(w.o.data))):][:size]
-	for at := uint64(0); at < size; {
+	for position := uint64(0); position < size; {
 		var note Note
 		var next uint64
-		// Only the parsing is guarded: what the caller does with the note is
-		// the caller's.
+		// Only the parsing is guarded, not the caller's use of the note.
 		err := Guard(func() (err error) {
-			note, next, err = w.o.note(b, at, align)
+			note, next, err = w.o.note(b, position, align)
 			return err
 		})
 		if err != nil && cut != nil {
 			break
 		}
 		if err != nil {
-			return fail(offset+at, err)
+			return fail(offset+position, err)
 		}
 		if w.n++; w.n > maxNotes {
-			fail(offset+at, fmt.Errorf("more than %d notes", maxNotes))
+			fail(offset+position, fmt.Errorf("more than %d notes", maxNotes))
 			return false
 		}
-		note.Offset, note.Section = offset+at, section
+		note.Offset, note.Section = offset+position, section
 		if !w.yield(note, nil) {
 			return false
 		}
-		at = next
+		position = next
 	}
 	if cut != nil {
 		return fail(offset, cut)
@@ -166,26 +165,26 @@ func (w *noteWalk) all(where, section string, offset, size, align uint64) bool {
 	return true
 }
 
-// note reads the note at offset at of b, and says where the next one begins.
+// note reads the note at an offset of b, and returns where the next one begins.
 // Owner and data are padded to 4 bytes, or to 8 where the alignment is 8
 // (.note.gnu.property); other alignments are taken as 4, as kernels write 0 and 1.
-func (o *Object) note(b []byte, at, align uint64) (n Note, next uint64, err error) {
+func (o *Object) note(b []byte, position, align uint64) (n Note, next uint64, err error) {
 	if align != 8 {
 		align = 4
 	}
-	head, ok := slice(b, at, noteHeaderLen)
+	header, ok := slice(b, position, noteHeaderLen)
 	if !ok {
-		return n, 0, fmt.Errorf("note header cut: %d bytes, expected %d", uint64(len(b))-at, noteHeaderLen)
+		return n, 0, fmt.Errorf("note header cut: %d bytes, expected %d", uint64(len(b))-position, noteHeaderLen)
 	}
 	order := o.header.order
-	ownerSize, dataSize := uint64(order.Uint32(head)), uint64(order.Uint32(head[4:]))
-	n.Type = order.Uint32(head[8:])
-	owner, ok := slice(b, at+noteHeaderLen, ownerSize)
+	ownerSize, dataSize := uint64(order.Uint32(header)), uint64(order.Uint32(header[4:]))
+	n.Type = order.Uint32(header[8:])
+	owner, ok := slice(b, position+noteHeaderLen, ownerSize)
 	if !ok {
-		return n, 0, fmt.Errorf("note owner of %#x bytes, expected at most %#x", ownerSize, uint64(len(b))-at-noteHeaderLen)
+		return n, 0, fmt.Errorf("note owner of %#x bytes, expected at most %#x", ownerSize, uint64(len(b))-position-noteHeaderLen)
 	}
 	n.Owner = cString(owner)
-	start := alignUp(at+noteHeaderLen+ownerSize, align)
+	start := alignUp(position+noteHeaderLen+ownerSize, align)
 	if dataSize == 0 {
 		start = min(start, uint64(len(b)))
 	}
@@ -209,15 +208,15 @@ func cString(b []byte) string {
 }
 
 // BuildID returns the build ID (NT_GNU_BUILD_ID) of the object; nil when it has
-// none. That of a PE file has 20 bytes where the file has a CodeView record: the GUID in the order
-// of the digits that it is written with, and the age; else 8: time stamp and size of the image, all
-// big-endian; see HasID. Notes of sections go first: program headers of a separate debug file
-// may still say where notes were in the file that it was made from.
+// none. A PE file's has 20 bytes where the file has a CodeView record: the GUID in the order of its
+// digits as text, and the age; else 8: time stamp and size of the image, all big-endian; see
+// HasID. Notes of sections go first: program headers of a separate debug file may have the places
+// of notes in the file that it was made from.
 func (o *Object) BuildID() []byte { return o.buildID() }
 
 func (o *Object) findBuildID() (id []byte) {
 	if o.header.typ == elf.ET_CORE {
-		return nil // its notes are of what it is a core of
+		return nil // its notes describe the process
 	}
 	if o.pe != nil {
 		return o.peBuildID()

@@ -17,15 +17,15 @@ import (
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// An Object is a code object: an ELF file of either class and byte order, a PE file, or
-// a file in a form of its own that Formats recognise. It may be used concurrently by
+// An Object is a code object: an ELF file of either class and byte order, a PE file, or a file of
+// another format that Formats recognise. It may be used concurrently by
 // several users, each of which closes it; see Close.
 type Object struct {
 	name    string
 	data    []byte
 	mapping *Mapping // nil for bytes in memory
-	foreign bool     // it is in a form of Formats: there is nothing in the fields below
-	pe      *pe.File // nil of what is no PE file
+	foreign bool     // it has a format of Formats: the fields below are empty
+	pe      *pe.File // nil: it is no PE file
 
 	header   header
 	programs []Program
@@ -35,8 +35,8 @@ type Object struct {
 	byName   map[string]*Section
 	problems []string
 
-	standIns     []*Section // see StandIns
-	standInsOnce sync.Once
+	synthetic     []*Section // see SyntheticSections
+	syntheticOnce sync.Once
 
 	// relocated are the relocation sections of a relocatable object, by the
 	// section that they are for.
@@ -51,21 +51,21 @@ type Object struct {
 
 	relocations atomic.Pointer[relocations]
 	unpacked    atomic.Int64 // bytes made by decompressing and relocating
-	made        atomic.Int64 // bytes that are kept of them, and of copies
+	keptBytes   atomic.Int64 // the part of them that is kept, and copies
 
 	buildID func() []byte
 	mini    func() (*Object, error)
 	laid    func() (*Object, error)
-	laidAs  atomic.Pointer[Object] // what laid has made
+	laidAs  atomic.Pointer[Object] // the result of laid
 
 	headerSize uint64 // see sizeOfHeaders
 
 	uses   atomic.Int64
-	forget func() // takes it out of the Store that has it; nil where none does
+	forget func() // removes it from its Store; nil where it is in none
 }
 
 // Open maps a file and reads its headers. Nothing else of the file is touched.
-// What is neither an ELF nor a PE file gives ErrNotELF.
+// A file that is neither an ELF nor a PE file gives ErrNotELF.
 func Open(path string) (*Object, error) {
 	m, err := mapPath(path, true)
 	if err != nil {
@@ -91,7 +91,7 @@ func openMappingWith(m *Mapping, formats Formats) (*Object, error) {
 
 // New makes an object of bytes, which must not change. The name is used in
 // messages only. Bytes that end early are accepted as far as the program
-// headers are there: only what was lost is missing then.
+// headers are there: the lost parts are missing.
 func New(name string, data []byte) (*Object, error) {
 	if isPE(data) {
 		return newPE(name, data)
@@ -105,7 +105,7 @@ func New(name string, data []byte) (*Object, error) {
 	return o, nil
 }
 
-// lazy prepares what is found out when it is first asked for.
+// lazy prepares the tables that are made when they are first needed.
 func (o *Object) lazy() {
 	o.uses.Store(1)
 	o.laid = sync.OnceValues(o.layOut)
@@ -145,7 +145,7 @@ func (o *Object) read() error {
 	}
 	o.segments = o.usableSegments()
 	if o.debugOnly = o.codeIsElsewhere(); o.debugOnly {
-		for i := range o.segments { // the bytes at their offsets, if any, are others
+		for i := range o.segments { // the bytes at their offsets, if any, belong to other parts
 			o.segments[i].FileSize = 0
 		}
 	}
@@ -173,10 +173,10 @@ func (o *Object) findRelocations() {
 	}
 }
 
-// usableSegments are the segments, or what stands for them. Intel's graphics
-// compiler writes files with one that may not be read, written or executed, and
-// that begins with the ELF header at the address of the code. Such segments say
-// nothing: the sections that occupy memory say where their bytes are.
+// usableSegments returns the segments, or sections in their place. Intel's graphics compiler writes
+// files with one segment that may not be read, written or executed, and that begins with the ELF
+// header at the address of the code. Such segments are useless: the sections that occupy memory
+// have the places of their bytes.
 func (o *Object) usableSegments() []Segment {
 	for i := range o.segments {
 		if o.segments[i].Flags&(elf.PF_R|elf.PF_W|elf.PF_X) != 0 {
@@ -215,10 +215,10 @@ func (o *Object) addProblem(problem string) {
 	}
 }
 
-// Name is what the object is called in messages: the path, or what New was given.
+// Name returns the object's name in messages: the path, or the name that New got.
 func (o *Object) Name() string { return o.name }
 
-// Path is the path of the file that the object is, or is in; "" for bytes in
+// Path returns the path of the object's file, or of the file that contains it; "" for bytes in
 // memory.
 func (o *Object) Path() string {
 	if o.mapping == nil {
@@ -227,8 +227,7 @@ func (o *Object) Path() string {
 	return o.mapping.path
 }
 
-// ModTime is when the file that the object is, or is in, was written to last; the zero
-// time for bytes in memory.
+// ModTime returns when the file of Path was written to last; the zero time for bytes in memory.
 func (o *Object) ModTime() time.Time {
 	if o.mapping == nil {
 		return time.Time{}
@@ -239,8 +238,8 @@ func (o *Object) ModTime() time.Time {
 // Data returns all bytes of the file. They are read inside Guard.
 func (o *Object) Data() []byte { return o.data }
 
-// Problems are what was wrong with the headers and could be done without, each
-// a sentence that names the file.
+// Problems returns errors of the headers without which the object can be used, each a sentence that
+// names the file.
 func (o *Object) Problems() []string {
 	if o.pe != nil {
 		return append(o.pe.Problems(), o.problems...)
@@ -248,36 +247,35 @@ func (o *Object) Problems() []string {
 	return o.problems
 }
 
-// IsELF says whether the object is an ELF file.
+// IsELF reports whether the object is an ELF file.
 func (o *Object) IsELF() bool { return !o.foreign && o.pe == nil }
 
-// IsForeign says whether the object is in a form of Formats, which nothing but a plugin
-// reads.
+// IsForeign reports whether the object has a format of Formats, which only a plugin reads.
 func (o *Object) IsForeign() bool { return o.foreign }
 
-// Machine is e_machine, of a PE file the number of the same machine; 0 where there is
-// none, and of what is foreign.
+// Machine returns e_machine, and for a PE file the ELF number of its machine; 0 where there is none,
+// and for a foreign object.
 func (o *Object) Machine() uint16 { return o.header.machine }
 
-// OSABI is the OS ABI byte of e_ident.
+// OSABI returns the OS ABI byte of e_ident.
 func (o *Object) OSABI() uint8 { return o.header.osabi }
 
-// ABIVersion is the ABI version byte of e_ident; what it counts is up to the OS ABI.
+// ABIVersion returns the ABI version byte of e_ident, whose meaning depends on the OS ABI.
 func (o *Object) ABIVersion() uint8 { return o.header.abiVersion }
 
-// Flags is e_flags.
+// Flags returns e_flags.
 func (o *Object) Flags() uint32 { return o.header.flags }
 
-// Type is e_type; of a PE file ET_DYN for a library and else ET_EXEC.
+// Type returns e_type; for a PE file ET_DYN if it is a library and else ET_EXEC.
 func (o *Object) Type() elf.Type { return o.header.typ }
 
-// Class says whether the file is a 32-bit or a 64-bit one.
+// Class returns the class of the file: 32-bit or 64-bit.
 func (o *Object) Class() elf.Class { return o.header.class }
 
-// ByteOrder is the byte order of the file's data.
+// ByteOrder returns the byte order of the file's data.
 func (o *Object) ByteOrder() binary.ByteOrder { return o.header.order }
 
-// AddressSize is the size of an address, in bytes.
+// AddressSize returns the size of an address, in bytes.
 func (o *Object) AddressSize() int {
 	if o.header.wide {
 		return 8
@@ -285,24 +283,23 @@ func (o *Object) AddressSize() int {
 	return 4
 }
 
-// Entry is the entry point, a virtual address.
+// Entry returns the entry point, a virtual address.
 func (o *Object) Entry() uint64 { return o.header.entry }
 
-// Programs are all program headers, in the file's order.
+// Programs returns all program headers, in the file's order.
 func (o *Object) Programs() []Program { return o.programs }
 
-// Segments are the program headers of type PT_LOAD, in the file's order. Where
-// none of them gives any right to memory, the sections that occupy memory are in
-// their place. Of a PE file they are the headers and the sections.
+// Segments returns the program headers of type PT_LOAD, in the file's order. Where none of them
+// gives any right to memory, the sections that occupy memory are in their place. A PE file has its
+// headers and its sections.
 func (o *Object) Segments() []Segment { return o.segments }
 
-// Sections are all sections, in the file's order; the first one is the null
+// Sections returns all sections, in the file's order; the first one is the null
 // section. There are none where the file has no section headers.
 func (o *Object) Sections() []*Section { return o.sections }
 
-// Section returns a section by name, of several the first; nil when there is
-// none. A name that begins with ".debug_" also finds the section in its old
-// compressed form, ".zdebug_".
+// Section returns the first section of a name; nil when there is none. A name that begins with
+// ".debug_" also finds the section of the old compressed format, ".zdebug_".
 func (o *Object) Section(name string) *Section {
 	if s, ok := o.byName[name]; ok {
 		return s
@@ -313,9 +310,8 @@ func (o *Object) Section(name string) *Section {
 	return nil
 }
 
-// DebugOnly says that the file holds no code, only what describes it: its code
-// sections have no bytes (`objcopy --only-keep-debug`). Its segments have none either, and
-// say where code is in another file.
+// DebugOnly reports whether the file has debug information alone: its code sections have no bytes
+// (`objcopy --only-keep-debug`). Its segments have none either, and describe another file.
 func (o *Object) DebugOnly() bool { return o.debugOnly }
 
 func (o *Object) codeIsElsewhere() bool {
@@ -333,7 +329,7 @@ func (o *Object) codeIsElsewhere() bool {
 }
 
 // ProgramData returns the bytes that a program header names. Bytes past the
-// end of the file are an error that says how many there are.
+// end of the file are an error with the number of bytes that are there.
 func (o *Object) ProgramData(p Program) ([]byte, error) {
 	b, ok := slice(o.data, p.Offset, p.FileSize)
 	if !ok {
@@ -345,8 +341,8 @@ func (o *Object) ProgramData(p Program) ([]byte, error) {
 
 // grow accounts for n bytes that are made from the object's bytes.
 //
-// What a file unpacks to may be as large as the file says, so only a bound on
-// all of it together keeps memory in proportion. Debug sections shrink to a
+// A file may claim any unpacked size, so only a bound on all of it together keeps memory in
+// proportion. Debug sections shrink to a
 // third or a tenth; whole files never to less than a hundredth.
 func (o *Object) grow(n uint64) error {
 	limit := int64(min(unpackedFloor+unpackedRatio*uint64(len(o.data)), maxUnpacked, math.MaxInt/2))

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// An offload binary (llvm/Object/OffloadBinary.h) is what LLVM's newer drivers put images for
-// accelerators into: a header, entries, the strings of each as pairs of a key and a value, and
+// An offload binary (llvm/Object/OffloadBinary.h) is the container of LLVM's newer drivers for images
+// of accelerators: a header, entries, the strings of each as pairs of a key and a value, and
 // the images. Offsets are from its start.
 const (
 	offloadMagic  = "\x10\xff\x10\xad"
@@ -30,38 +30,38 @@ var (
 
 // offload yields the images of the offload binaries in data, which is at an offset of the file.
 func (w *bundleWalk) offload(data []byte, offset uint64, section string) {
-	for at := uint64(0); !w.stopped; {
+	for position := uint64(0); !w.stopped; {
 		var b offloadBinary
 		found := false
 		err := Guard(func() error {
-			i := bytes.Index(data[at:], []byte(offloadMagic))
+			i := bytes.Index(data[position:], []byte(offloadMagic))
 			if i < 0 {
 				return nil
 			}
-			found, at = true, at+uint64(i)
-			return w.readOffload(&b, data[at:])
+			found, position = true, position+uint64(i)
+			return w.readOffload(&b, data[position:])
 		})
 		if !found && err == nil {
 			return
 		}
 		if err != nil {
-			w.failIn("offload binary", offset+at, section, err)
+			w.failIn("offload binary", offset+position, section, err)
 		}
 		if !found {
 			return
 		}
 		for _, n := range b.images {
-			n.Form, n.Section, n.Bundle = "offload binary", section, offset+at
+			n.Form, n.Section, n.Bundle = "offload binary", section, offset+position
 			if n.Packing == "" {
-				n.Offset += offset + at
+				n.Offset += offset + position
 			}
 			w.image(n)
 		}
-		at += max(b.size, uint64(len(offloadMagic)))
+		position += max(b.size, uint64(len(offloadMagic)))
 	}
 }
 
-// image yields an image, or what is in it where it is a bundle.
+// image yields an image, or the entries of one that is a bundle.
 func (w *bundleWalk) image(n Nested) {
 	isBundle := n.Image == "fatbinary" && IsBundle(n.Data)
 	if !isBundle || uint64(len(n.Data)) > w.inner {
@@ -74,7 +74,7 @@ func (w *bundleWalk) image(n Nested) {
 	w.packing = ""
 }
 
-// An offloadBinary is one binary as it was read; with an error, the images before it.
+// An offloadBinary is a binary that was read; with an error, it has the images before that.
 type offloadBinary struct {
 	images  []Nested
 	size    uint64 // in the file; 0 where that is not known
@@ -87,7 +87,7 @@ func (w *bundleWalk) readOffload(b *offloadBinary, data []byte) error {
 	if len(data) < offloadHeader {
 		return fmt.Errorf("%d bytes, expected a header of %d", len(data), offloadHeader)
 	}
-	version, size, at, count := le.Uint32(data[4:]), le.Uint64(data[8:]), le.Uint64(data[16:]), le.Uint64(data[24:])
+	version, size, entries, count := le.Uint32(data[4:]), le.Uint64(data[8:]), le.Uint64(data[16:]), le.Uint64(data[24:])
 	switch {
 	case version == 0 || version > offloadVersions:
 		return fmt.Errorf("version %d, expected 1 to %d", version, offloadVersions)
@@ -103,7 +103,7 @@ func (w *bundleWalk) readOffload(b *offloadBinary, data []byte) error {
 	if version >= 3 && size >= offloadHeader+8 {
 		if whole := le.Uint64(data[offloadHeader:]); whole != 0 {
 			var err error
-			if data, packing, err = w.unpackOffload(data, at, whole); err != nil {
+			if data, packing, err = w.unpackOffload(data, entries, whole); err != nil {
 				return err
 			}
 		}
@@ -113,13 +113,13 @@ func (w *bundleWalk) readOffload(b *offloadBinary, data []byte) error {
 	}
 	for i := range count {
 		if uint64(len(b.images)+w.count) > maxNested {
-			break // emit says so
+			break // emit reports it
 		}
-		entry, ok := slice(data, at, offloadEntry)
+		entry, ok := slice(data, entries, offloadEntry)
 		if !ok {
-			return fmt.Errorf("entry %d at %#x is not in its %d bytes", i, at, len(data))
+			return fmt.Errorf("entry %d at %#x is not in its %d bytes", i, entries, len(data))
 		}
-		at += offloadEntry
+		entries += offloadEntry
 		n, err := b.entry(data, entry, version)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", i, err)
@@ -130,7 +130,7 @@ func (w *bundleWalk) readOffload(b *offloadBinary, data []byte) error {
 	return nil
 }
 
-// unpackOffload is a binary whose entries, strings and images are compressed, as it was before.
+// unpackOffload returns a binary whose entries, strings and images are compressed, unpacked.
 func (w *bundleWalk) unpackOffload(data []byte, entries, whole uint64) (unpacked []byte, packing string, err error) {
 	switch {
 	case entries < offloadHeader+8 || entries > uint64(len(data)) || whole < entries:
@@ -185,7 +185,7 @@ func (b *offloadBinary) entry(data, entry []byte, version uint32) (n Nested, err
 
 // readStrings reads the pairs of strings of an entry. Version 1 has values that end in a zero
 // byte, later ones have their sizes.
-func (b *offloadBinary) readStrings(data []byte, at, count uint64, version uint32) (map[string]string, error) {
+func (b *offloadBinary) readStrings(data []byte, start, count uint64, version uint32) (map[string]string, error) {
 	le := binary.LittleEndian
 	width := uint64(24)
 	if version == 1 {
@@ -197,9 +197,9 @@ func (b *offloadBinary) readStrings(data []byte, at, count uint64, version uint3
 	}
 	texts := map[string]string{}
 	for i := range count {
-		pair, ok := slice(data, at+i*width, width)
-		if !ok || at > uint64(len(data)) {
-			return nil, fmt.Errorf("string %d at %#x is not in its %d bytes", i, at+i*width, len(data))
+		pair, ok := slice(data, start+i*width, width)
+		if !ok || start > uint64(len(data)) {
+			return nil, fmt.Errorf("string %d at %#x is not in its %d bytes", i, start+i*width, len(data))
 		}
 		key, okKey := zeroEnded(data, le.Uint64(pair))
 		value, okValue := zeroEnded(data, le.Uint64(pair[8:]))
@@ -209,7 +209,7 @@ func (b *offloadBinary) readStrings(data []byte, at, count uint64, version uint3
 			value = string(text[:min(len(text), maxNestedName)])
 		}
 		if !okKey || !okValue || !utf8.ValidString(value) {
-			return nil, fmt.Errorf("string %d at %#x: expected a key and a value of UTF-8 within its %d bytes", i, at+i*width, len(data))
+			return nil, fmt.Errorf("string %d at %#x: expected a key and a value of UTF-8 within its %d bytes", i, start+i*width, len(data))
 		}
 		if key == "triple" || key == "arch" {
 			texts[key] = value
@@ -218,12 +218,12 @@ func (b *offloadBinary) readStrings(data []byte, at, count uint64, version uint3
 	return texts, nil
 }
 
-// zeroEnded is the string at an offset that a zero byte ends.
-func zeroEnded(data []byte, at uint64) (string, bool) {
-	if at >= uint64(len(data)) {
+// zeroEnded returns the string at an offset that a zero byte ends.
+func zeroEnded(data []byte, start uint64) (string, bool) {
+	if start >= uint64(len(data)) {
 		return "", false
 	}
-	text := data[at:min(uint64(len(data)), at+maxNestedName)]
+	text := data[start:min(uint64(len(data)), start+maxNestedName)]
 	i := bytes.IndexByte(text, 0)
 	return string(text[:max(i, 0)]), i >= 0
 }

@@ -2,22 +2,21 @@
 
 package object
 
-// An Owner has the files of a target that is on another machine. A Finder asks it in the
-// place of this machine's folders, so that what is found, and what is said of it, is what
-// that machine's own Finder would find and say. It may be used concurrently.
+// An Owner has the files of a target that is on another machine. A Finder asks it instead of this
+// machine's folders, so that it gives the results and problems of that machine's own Finder. It
+// may be used concurrently.
 type Owner interface {
 	// FindDebug is Finder.FindDebug on the other machine.
 	FindDebug(o *Object) Found
-	// GlanceDebug is FindDebug without anything being brought here: has says whether there
-	// is a file, tried what was looked at and not taken.
+	// GlanceDebug is FindDebug without bringing a file here: has: there is a file;
+	// tried are the files that were not taken.
 	GlanceDebug(o *Object) (has bool, tried []Attempt)
-	// Key tells apart what is found of an object: where two keys are equal, so is that.
+	// Key identifies the results for an object: where two keys are equal, so are they.
 	Key(o *Object) string
 }
 
-// GlanceDebug says whether there is a separate debug file of an object on this machine, or
-// on that of its Owner: no server and no store is asked. tried are the files that were
-// looked at and not taken.
+// GlanceDebug reports whether there is a separate debug file of an object on this machine, or on
+// its Owner's: no server and no store is asked. tried are the files that were not taken.
 func (f *Finder) GlanceDebug(o *Object) (has bool, tried []Attempt) {
 	if f.Owner != nil {
 		return f.Owner.GlanceDebug(o)
@@ -31,17 +30,17 @@ func (f *Finder) GlanceDebug(o *Object) (has bool, tried []Attempt) {
 	return found.Object != nil, found.Tried
 }
 
-// OpenAs opens the code object that a file is under another path, that of the file on the
-// machine that it came from: messages go by it, and so does what is the same object.
+// OpenAs opens a code object under another path, which the file had on the machine that it came
+// from: messages have that path, and it identifies the object.
 func (s *Store) OpenAs(file, path string, formats Formats) (*Object, error) {
-	return s.openCode(place{file: file, as: path}, formats)
+	return s.openCode(place{file: file, displayed: path}, formats)
 }
 
-// CheckDebug says why a file cannot be the separate debug file of an object; "" where it
+// CheckDebug returns why a file cannot be the separate debug file of an object; "" where it
 // can be.
-func CheckDebug(of, file *Object) string {
-	s := debugSearch{of: of, id: of.debugID()}
-	s.link, s.crc, s.linked = of.DebugLink()
+func CheckDebug(o, file *Object) string {
+	s := debugSearch{object: o, id: o.debugID()}
+	s.link, s.crc, s.linked = o.DebugLink()
 	if a := s.unusable(file); a != nil {
 		return a.Reason
 	}

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GiveBack takes the pages of a part of the file out of this process. They count as its
-// memory no more, and are mapped again when they are touched.
-func (m *Mapping) GiveBack(from, to uint64) { m.advise(from, to, unix.MADV_DONTNEED) }
+// ReleasePages removes the pages of a part of the file from this process. They do not count as its
+// memory any more, and are mapped again when they are touched.
+func (m *Mapping) ReleasePages(start, end uint64) { m.advise(start, end, unix.MADV_DONTNEED) }
 
-// advise says something of a part of the file to the kernel, which need not follow. The
-// lock keeps the addresses from being those of something else.
-func (m *Mapping) advise(from, to uint64, advice int) {
+// advise gives the kernel advice on a part of the file, which it need not follow. The lock keeps the
+// file mapped.
+func (m *Mapping) advise(start, end uint64, advice int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from &^= uint64(pageSize) - 1
-	if to = min(to, uint64(len(m.data))); m.closed || from >= to {
+	start &^= uint64(pageSize) - 1
+	if end = min(end, uint64(len(m.data))); m.closed || start >= end {
 		return
 	}
-	_ = unix.Madvise(m.data[from:to], advice)
+	_ = unix.Madvise(m.data[start:end], advice)
 }
 
 // Reopen opens the file once more, for reads that leave no pages in this process. The
-// error says that another file has its path now, or none.
+// error is that another file has its path now, or none.
 func (m *Mapping) Reopen() (*os.File, error) {
 	file, err := os.OpenFile(m.path, openFlags, 0)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// This file makes objects of PE files ("PE Format"), in the words of ELF: sections have
-// types and flags, machines the numbers of ELF, and addresses are the image base that the
-// file prefers plus the RVA.
+// This file makes objects of PE files ("PE Format") in terms of ELF: sections have types and flags,
+// machines the numbers of ELF, and addresses are the image base that the file prefers plus the
+// RVA.
 
 // peMachines are the machines of PE files ("Machine Types") by the numbers of ELF.
 var peMachines = map[uint16]elf.Machine{
@@ -23,16 +23,16 @@ var peMachines = map[uint16]elf.Machine{
 	pe.MachineARM: elf.EM_ARM, pe.MachineARM64: elf.EM_AARCH64,
 }
 
-// pageAlign is what sections of images are aligned to in memory, at least.
+// pageAlign is the least alignment of sections of images in memory.
 const pageAlign = 1 << 12
 
-// IsPE says whether the object is a PE file.
+// IsPE reports whether the object is a PE file.
 func (o *Object) IsPE() bool { return o.pe != nil }
 
-// PE is the PE file that the object is; nil of others. It is read inside Guard.
+// PE returns the object as a PE file; nil if it is none. It is read inside Guard.
 func (o *Object) PE() *pe.File { return o.pe }
 
-// isPE says whether the bytes begin as a PE file does.
+// isPE reports whether the bytes begin as a PE file.
 func isPE(data []byte) (is bool) {
 	_ = Guard(func() error { is = pe.IsPE(data); return nil })
 	return is
@@ -59,7 +59,7 @@ func newPE(name string, data []byte) (*Object, error) {
 	return o, nil
 }
 
-// takePE fills in what the headers say.
+// takePE fills in the data of the headers.
 func (o *Object) takePE(f *pe.File) {
 	o.pe = f
 	o.header = header{
@@ -77,15 +77,15 @@ func (o *Object) takePE(f *pe.File) {
 	o.segments = append(o.segments, Segment{
 		FileSize: uint64(f.SizeOfHeaders()), Address: f.ImageBase(), MemSize: uint64(f.SizeOfHeaders()), Align: pageAlign, Flags: elf.PF_R,
 	})
-	for _, from := range f.Sections() {
-		s := peSection(from)
+	for _, section := range f.Sections() {
+		s := peSection(section)
 		s.Index, s.object = len(o.sections), o
 		o.sections = append(o.sections, s)
 		if o.byName[s.Name] == nil {
 			o.byName[s.Name] = s
 		}
-		if from.IsMapped() {
-			o.segments = append(o.segments, peSegment(from))
+		if section.IsMapped() {
+			o.segments = append(o.segments, peSegment(section))
 		}
 	}
 	o.byStart = slices.Clone(o.segments)
@@ -94,41 +94,41 @@ func (o *Object) takePE(f *pe.File) {
 	o.headerSize = o.sizeOfHeaders()
 }
 
-func peSection(from *pe.Section) *Section {
+func peSection(section *pe.Section) *Section {
 	s := &Section{
-		Name: from.Name, Type: elf.SHT_PROGBITS,
-		Address: from.Address(), Offset: uint64(from.Offset), Size: uint64(from.FileSize()), Align: pageAlign,
+		Name: section.Name, Type: elf.SHT_PROGBITS,
+		Address: section.Address(), Offset: uint64(section.Offset), Size: uint64(section.FileSize()), Align: pageAlign,
 	}
 	if s.Size == 0 {
-		s.Type, s.Size = elf.SHT_NOBITS, uint64(from.MemSize())
+		s.Type, s.Size = elf.SHT_NOBITS, uint64(section.MemSize())
 	}
-	if !from.IsDiscardable() {
+	if !section.IsDiscardable() {
 		s.Flags |= elf.SHF_ALLOC
 	}
-	if from.IsWritable() {
+	if section.IsWritable() {
 		s.Flags |= elf.SHF_WRITE
 	}
-	if from.IsCode() {
+	if section.IsCode() {
 		s.Flags |= elf.SHF_EXECINSTR
 	}
 	return s
 }
 
-func peSegment(from *pe.Section) Segment {
+func peSegment(section *pe.Section) Segment {
 	s := Segment{
-		Offset: uint64(from.Offset), FileSize: uint64(from.FileSize()),
-		Address: from.Address(), MemSize: uint64(from.MemSize()), Align: pageAlign, Flags: elf.PF_R,
+		Offset: uint64(section.Offset), FileSize: uint64(section.FileSize()),
+		Address: section.Address(), MemSize: uint64(section.MemSize()), Align: pageAlign, Flags: elf.PF_R,
 	}
-	if from.IsWritable() {
+	if section.IsWritable() {
 		s.Flags |= elf.PF_W
 	}
-	if from.IsCode() {
+	if section.IsCode() {
 		s.Flags |= elf.PF_X
 	}
 	return s
 }
 
-// buildIDs are all identities of the object, the best one first.
+// buildIDs returns all identities of the object, the best one first.
 func (o *Object) buildIDs() [][]byte {
 	first := o.BuildID()
 	if len(first) == 0 {
@@ -142,8 +142,8 @@ func (o *Object) buildIDs() [][]byte {
 	return [][]byte{first}
 }
 
-// debugID is the identity that an object shares with its separate debug file; nil where
-// there is none. Who strips a PE file gives it another size and another time.
+// debugID returns the identity that an object shares with its separate debug file; nil where there
+// is none. Stripping gives a PE file another size and another time.
 func (o *Object) debugID() []byte {
 	id := o.BuildID()
 	if o.pe != nil && len(id) < guidAndAge {
@@ -152,8 +152,8 @@ func (o *Object) debugID() []byte {
 	return id
 }
 
-// buildIDName is the identity as the directory .build-id has it: without the age of a PE
-// file, as GDB and the linkers name them.
+// buildIDName returns the identity for the directory .build-id: without the age of a PE file, as for
+// GDB and the linkers.
 func (o *Object) buildIDName() []byte {
 	id := o.debugID()
 	if o.pe != nil && id != nil {
@@ -164,8 +164,8 @@ func (o *Object) buildIDName() []byte {
 
 const guidAndAge = 20 // bytes
 
-// peBuildID is the debug ID of a PE file, as 16 bytes in the order of the digits that it is
-// written with, and the age, or without a CodeView record time and size.
+// peBuildID returns the debug ID of a PE file, as 16 bytes in the order of its digits as text, and
+// the age, or without a CodeView record time and size.
 func (o *Object) peBuildID() []byte {
 	var id pe.Identity
 	err := Guard(func() (err error) { id, err = o.pe.Identity(); return err })
@@ -180,7 +180,8 @@ func (o *Object) peBuildID() []byte {
 	return binary.BigEndian.AppendUint32(b, id.Age)
 }
 
-// peTimeAndSize is what symbol servers know a PE file by that names no debug information.
+// peTimeAndSize returns the identifier by which symbol servers know a PE file that names no debug
+// information.
 func (o *Object) peTimeAndSize() []byte {
 	time, size := o.pe.TimeDateStamp(), o.pe.SizeOfImage()
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, time), size)

@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// A peSymbols yields the symbols of a PE file: those of its symbol table, then its exports,
-// which are dynamic ones. Neither has sizes: .pdata says where functions end.
+// A peSymbols yields the symbols of a PE file: its symbol table, then its exports, which are dynamic
+// symbols. Neither has sizes: .pdata has the ends of functions.
 type peSymbols struct {
 	o      *Object
 	starts []uint64 // of all in code, sorted
@@ -27,7 +27,7 @@ func (o *Object) eachPESymbol(yield func(*Symbol)) error {
 			r.starts = append(r.starts, s.Address)
 		}
 	}
-	if o.pe.Machine() == pe.MachineX86_64 { // else nothing says where functions end
+	if o.pe.Machine() == pe.MachineX86_64 { // else the ends of functions are not known
 		_ = r.all()
 	}
 	slices.Sort(r.starts)
@@ -41,8 +41,8 @@ func (o *Object) eachPESymbol(yield func(*Symbol)) error {
 }
 
 func (r *peSymbols) all() error {
-	table := r.o.pe.Symbols(func(from *pe.Symbol) {
-		if s, ok := r.o.peSymbol(from); ok {
+	table := r.o.pe.Symbols(func(symbol *pe.Symbol) {
+		if s, ok := r.o.peSymbol(symbol); ok {
 			r.yield(&s)
 		}
 	})
@@ -55,9 +55,9 @@ func (r *peSymbols) all() error {
 	return errors.Join(table, err)
 }
 
-// size is how long the code is that a symbol names: to where .pdata says that it ends, or
-// where it says nothing but that a function follows, to that or the next symbol. It is 0 of a
-// label in a function.
+// size returns the size of the code that a symbol names: up to its end by .pdata, or where that does
+// not list it, up to the function that follows or the next symbol. It is 0 for a label in a
+// function.
 func (r *peSymbols) size(s *Symbol) uint64 {
 	f := r.o.pe
 	end, ok := f.CodeEnd(s.Address)
@@ -76,25 +76,25 @@ func (r *peSymbols) size(s *Symbol) uint64 {
 	return end - s.Address
 }
 
-// inPECode says whether a symbol may name code.
+// inPECode reports whether a symbol may name code.
 func (o *Object) inPECode(s *Symbol) bool {
 	return (s.Type == elf.STT_FUNC || s.Type == elf.STT_NOTYPE) && s.Name != "" && uint64(s.Section) < uint64(len(o.sections)) &&
 		o.sections[s.Section].Flags&elf.SHF_EXECINSTR != 0
 }
 
-// noFile is what GNU's assembler calls a source file that it was not told the name of.
+// noFile is the name that GNU's assembler writes for a source file without a name.
 const noFile = "fake"
 
-// peSymbol is a symbol in the words of ELF; false of what is none there.
-func (o *Object) peSymbol(from *pe.Symbol) (s Symbol, ok bool) {
-	s = Symbol{Name: from.Name, Binding: elf.STB_GLOBAL, Section: uint32(elf.SHN_UNDEF)}
-	if from.Section != nil {
-		s.Section, s.Address = uint32(from.Section.Index+1), from.Address()
+// peSymbol returns a symbol in terms of ELF; false where ELF has no such symbol.
+func (o *Object) peSymbol(symbol *pe.Symbol) (s Symbol, ok bool) {
+	s = Symbol{Name: symbol.Name, Binding: elf.STB_GLOBAL, Section: uint32(elf.SHN_UNDEF)}
+	if symbol.Section != nil {
+		s.Section, s.Address = uint32(symbol.Section.Index+1), symbol.Address()
 	}
-	if from.IsFunction {
+	if symbol.IsFunction {
 		s.Type = elf.STT_FUNC
 	}
-	switch from.Class {
+	switch symbol.Class {
 	case pe.StorageFile:
 		if s.Name == noFile {
 			s.Name = ""
@@ -104,11 +104,11 @@ func (o *Object) peSymbol(from *pe.Symbol) (s Symbol, ok bool) {
 	case pe.StorageWeakExternal:
 		s.Binding = elf.STB_WEAK
 	case pe.StorageStatic, pe.StorageLabel:
-		if s.Binding = elf.STB_LOCAL; from.HasRecords && !from.IsFunction {
+		if s.Binding = elf.STB_LOCAL; symbol.HasRecords && !symbol.IsFunction {
 			s.Type = elf.STT_SECTION
 		}
 	default:
-		return s, false // what was for debuggers once
+		return s, false // for old debuggers
 	}
 	if o.pe.Machine() == pe.MachineX86 && s.Type != elf.STT_FILE {
 		// The convention of 32-bit x86 puts one before each name of C.
@@ -117,14 +117,14 @@ func (o *Object) peSymbol(from *pe.Symbol) (s Symbol, ok bool) {
 	return s, true
 }
 
-// peExport is an export as a symbol; false of one that has no name or is another library's.
-func (o *Object) peExport(from *pe.Export) (s Symbol, ok bool) {
-	if from.Name == "" || from.Address == 0 {
+// peExport returns an export as a symbol; false where it has no name or is another library's.
+func (o *Object) peExport(export *pe.Export) (s Symbol, ok bool) {
+	if export.Name == "" || export.Address == 0 {
 		return s, false
 	}
-	s = Symbol{Name: from.Name, Address: from.Address, Binding: elf.STB_GLOBAL, Type: elf.STT_OBJECT, Section: uint32(elf.SHN_ABS), Dynamic: true}
-	if in := o.pe.SectionAt(from.Address); in != nil {
-		if s.Section = uint32(in.Index + 1); in.IsCode() {
+	s = Symbol{Name: export.Name, Address: export.Address, Binding: elf.STB_GLOBAL, Type: elf.STT_OBJECT, Section: uint32(elf.SHN_ABS), Dynamic: true}
+	if section := o.pe.SectionAt(export.Address); section != nil {
+		if s.Section = uint32(section.Index + 1); section.IsCode() {
 			s.Type = elf.STT_FUNC
 		}
 	}

@@ -9,29 +9,29 @@ import (
 	"io/fs"
 )
 
-// A place is a file that may be there, or a code object in one.
+// A place is a path at which a file may be, or a code object in a file.
 type place struct {
-	file  string // its path on this machine
-	root  string // the directory beneath which it is opened; "" where its path is the user's
-	name  string // its path beneath root
-	entry string // the name of the code object in the file; "" for the file itself
-	guess bool   // nothing says that a file of this name is there for the target
-	as    string // the path that it is called by instead; "": file
+	file      string // its path on this machine
+	root      string // the directory beneath which it is opened; "": the user gave the path
+	name      string // its path beneath root
+	entry     string // the name of the code object in the file; "" for the file itself
+	guess     bool   // a file of this name may be there for another reason
+	displayed string // the path in messages; "": file
 }
 
-// hostPlace is a path as the user gave it.
+// hostPlace returns the place of a path that the user gave.
 func hostPlace(name string) place { return place{file: name} }
 
-// path is the path of the file that it is called by, or FILE#NAME, FILE!MEMBER, FILE+0xOFFSET.
+// path returns the path of the file in messages, or FILE#NAME, FILE!MEMBER, FILE+0xOFFSET.
 func (p *place) path() string {
-	file := cmp.Or(p.as, p.file)
+	file := cmp.Or(p.displayed, p.file)
 	if p.entry == "" || isPart(p.entry) {
 		return file + p.entry
 	}
 	return file + "#" + p.entry
 }
 
-// identify gives the identity of the file that is there, by the same way as mapFile.
+// identify returns the identity of the file that is there, found as by mapFile.
 func (p *place) identify() (id identity, err error) {
 	if p.root == "" {
 		id, err = identify(p.file)
@@ -49,24 +49,24 @@ func (p *place) mapFile() (*Mapping, error) {
 	if err != nil {
 		return nil, p.named(err)
 	}
-	if p.as != "" {
-		m.path, m.resolved, m.isElsewhere = p.as, "", true
+	if p.displayed != "" {
+		m.path, m.resolved, m.isElsewhere = p.displayed, "", true
 	}
 	return m, nil
 }
 
-// named is an error of the file by what it is called.
+// named returns an error of the file with its path in messages.
 func (p *place) named(err error) error {
-	if p.as == "" {
+	if p.displayed == "" {
 		return err
 	}
 	var ofPath *fs.PathError
 	if errors.As(err, &ofPath) {
-		return &fs.PathError{Op: ofPath.Op, Path: p.as, Err: ofPath.Err}
+		return &fs.PathError{Op: ofPath.Op, Path: p.displayed, Err: ofPath.Err}
 	}
 	for _, known := range []error{ErrNotRegular, ErrEmpty} {
 		if errors.Is(err, known) {
-			return fmt.Errorf("%s: %w", p.as, known)
+			return fmt.Errorf("%s: %w", p.displayed, known)
 		}
 	}
 	return err
@@ -74,7 +74,7 @@ func (p *place) named(err error) error {
 
 func (p *place) mapHere() (*Mapping, error) {
 	if p.root == "" {
-		return mapPath(p.file, p.as == "")
+		return mapPath(p.file, p.displayed == "")
 	}
 	return mapUnder(p.root, p.name)
 }

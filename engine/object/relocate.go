@@ -12,20 +12,19 @@ import (
 	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
-// relocations are the types that SetRelocations gave.
+// relocations are the types that SetRelocations set.
 type relocations struct {
 	table  []reloc.Entry
 	byType map[uint32]reloc.Entry
 }
 
-// SetRelocations gives relocation types of the machine, which sections of a
-// relocatable object are relocated by, before those that its System V supplement
-// has. Of an object that has the same ones already it changes nothing, so that each
-// user of a shared object may give them; with others, what Data made so far is made
-// again when it is next asked for. What Data has given stays as it is.
+// SetRelocations sets relocation types of the machine, by which sections of a relocatable object
+// are relocated; types of the machine's System V supplement come after them. Setting the same
+// types again changes nothing, so that each user of a shared object may set them; with others,
+// contents are made again by the next call of Data. Bytes that Data returned stay as they are.
 func (o *Object) SetRelocations(table []reloc.Entry) {
 	if o.header.typ != elf.ET_REL {
-		return // nothing is relocated
+		return // it has no relocations
 	}
 	for {
 		old := o.relocations.Load()
@@ -44,9 +43,9 @@ func (o *Object) SetRelocations(table []reloc.Entry) {
 }
 
 // relocation describes a relocation type.
-func (o *Object) relocation(typ uint32, by *relocations) (r reloc.Entry, ok bool) {
-	if by != nil {
-		r, ok = by.byType[typ]
+func (o *Object) relocation(typ uint32, types *relocations) (r reloc.Entry, ok bool) {
+	if types != nil {
+		r, ok = types.byType[typ]
 	}
 	if !ok {
 		r, ok = machineRelocations[elf.Machine(o.header.machine)][typ]
@@ -55,19 +54,19 @@ func (o *Object) relocation(typ uint32, by *relocations) (r reloc.Entry, ok bool
 }
 
 // relocate applies the relocations of a section of a relocatable object to its
-// contents. Owned says that b may be written to, and whether what is returned is no
-// part of the file.
-func (s *Section) relocate(b []byte, owned bool, by *relocations) ([]byte, bool, error) {
+// contents. owned: b may be written to; the same is returned for the result, which is then no part
+// of the file.
+func (s *Section) relocate(b []byte, owned bool, types *relocations) ([]byte, bool, error) {
 	o := s.object
 	if o.header.typ != elf.ET_REL || s.Flags&elf.SHF_EXECINSTR != 0 || !relocatable(s.Type) {
 		return b, owned, nil
 	}
 	var total uint64
-	for _, from := range o.relocated[uint32(s.Index)] {
+	for _, relocations := range o.relocated[uint32(s.Index)] {
 		// Many sections of relocations could be the same bytes.
 		limit := min(uint64(len(o.data)), maxRelocations)
-		if total += min(from.Size, limit+1); total > limit {
-			return nil, false, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
+		if total += min(relocations.Size, limit+1); total > limit {
+			return nil, false, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", relocations.Name, relocations.Index, relocations.Offset, limit)
 		}
 		if !owned {
 			if err := o.grow(uint64(len(b))); err != nil {
@@ -76,15 +75,15 @@ func (s *Section) relocate(b []byte, owned bool, by *relocations) ([]byte, bool,
 			b = append([]byte(nil), b...)
 			owned = true
 		}
-		if err := s.applyAll(from, b, by); err != nil {
-			return nil, false, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+		if err := s.applyAll(relocations, b, types); err != nil {
+			return nil, false, fmt.Errorf("relocations of section %s (%d): %w", relocations.Name, relocations.Index, err)
 		}
 	}
 	return b, owned, nil
 }
 
-// relocatable says whether contents of a type hold addresses. Tables of the
-// link editor itself refer by index.
+// relocatable reports whether contents of a type have addresses. Tables of the link editor itself
+// have indexes.
 func relocatable(t elf.SectionType) bool {
 	switch t {
 	case elf.SHT_SYMTAB, elf.SHT_STRTAB, elf.SHT_RELA, elf.SHT_REL, elf.SHT_GROUP, elf.SHT_SYMTAB_SHNDX:
@@ -95,7 +94,7 @@ func relocatable(t elf.SectionType) bool {
 
 // A relocationEntry is an entry of a relocation table, in the file's terms.
 type relocationEntry struct {
-	at     uint64 // where it is in the file, for messages
+	offset uint64 // where it is in the file, for messages
 	place  uint64 // offset in the section that it is for
 	typ    uint32
 	symbol uint64
@@ -104,16 +103,16 @@ type relocationEntry struct {
 
 // A relocationTable reads the entries of an SHT_REL or SHT_RELA section.
 type relocationTable struct {
-	from    *Section
+	section *Section
 	h       *header
 	b       []byte
 	size    int  // of an entry
 	addends bool // SHT_RELA
 }
 
-func (o *Object) relocationTable(from *Section) (t relocationTable, err error) {
-	t = relocationTable{from: from, h: &o.header, addends: from.Type == elf.SHT_RELA}
-	if t.b, err = from.raw(); err != nil {
+func (o *Object) relocationTable(section *Section) (t relocationTable, err error) {
+	t = relocationTable{section: section, h: &o.header, addends: section.Type == elf.SHT_RELA}
+	if t.b, err = section.raw(); err != nil {
 		return t, err
 	}
 	t.size = 8
@@ -125,8 +124,8 @@ func (o *Object) relocationTable(from *Section) (t relocationTable, err error) {
 	case t.addends:
 		t.size = 12
 	}
-	if from.EntrySize != 0 && from.EntrySize != uint64(t.size) {
-		return t, fmt.Errorf("entries of %d bytes, expected %d", from.EntrySize, t.size)
+	if section.EntrySize != 0 && section.EntrySize != uint64(t.size) {
+		return t, fmt.Errorf("entries of %d bytes, expected %d", section.EntrySize, t.size)
 	}
 	if len(t.b)%t.size != 0 {
 		return t, fmt.Errorf("%d bytes, expected a multiple of %d", len(t.b), t.size)
@@ -140,7 +139,7 @@ func (t *relocationTable) at(i int) relocationEntry {
 	b := t.b[i*t.size : (i+1)*t.size]
 	f := fields{b, t.h.order, t.h.wide}
 	info := f.word(4, 8)
-	e := relocationEntry{at: t.from.Offset + uint64(i*t.size), place: f.word(0, 0), typ: uint32(info), symbol: info >> 32}
+	e := relocationEntry{offset: t.section.Offset + uint64(i*t.size), place: f.word(0, 0), typ: uint32(info), symbol: info >> 32}
 	switch {
 	case !t.h.wide:
 		e.typ, e.symbol = uint32(info&0xff), info>>8
@@ -159,42 +158,42 @@ func (t *relocationTable) at(i int) relocationEntry {
 }
 
 // applyAll applies the relocations in section from to b, the contents of s.
-func (s *Section) applyAll(from *Section, b []byte, by *relocations) error {
+func (s *Section) applyAll(section *Section, b []byte, types *relocations) error {
 	o := s.object
 	h := &o.header
-	table, err := o.relocationTable(from)
+	table, err := o.relocationTable(section)
 	if err != nil {
 		return err
 	}
-	symbols, err := o.symbolValues(from.Link)
+	symbols, err := o.symbolValues(section.Link)
 	if err != nil {
 		return err
 	}
 	for i := range table.len() {
 		e := table.at(i)
-		r, ok := o.relocation(e.typ, by)
+		r, ok := o.relocation(e.typ, types)
 		if !ok {
-			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.at, e.typ, h.machine)
+			return fmt.Errorf("offset %#x: relocation type %d of machine %d is not known", e.offset, e.typ, h.machine)
 		}
 		if r.Kind == reloc.None {
 			continue
 		}
 		f, err := s.relocatedField(&e, &r, b)
 		if err != nil {
-			return fmt.Errorf("offset %#x: %w", e.at, err)
+			return fmt.Errorf("offset %#x: %w", e.offset, err)
 		}
 		value, err := symbols.at(e.symbol)
 		if err != nil {
-			return fmt.Errorf("offset %#x: %w", e.at, err)
+			return fmt.Errorf("offset %#x: %w", e.offset, err)
 		}
 		if err := f.apply(&r, value+e.addend, s.Address+e.place, !table.addends); err != nil {
-			return fmt.Errorf("offset %#x: relocation type %d: %w", e.at, e.typ, err)
+			return fmt.Errorf("offset %#x: relocation type %d: %w", e.offset, e.typ, err)
 		}
 	}
 	return nil
 }
 
-// relocatedField is the field of b, the contents of s, that a relocation is for.
+// relocatedField returns the field of b, the contents of s, that a relocation changes.
 func (s *Section) relocatedField(e *relocationEntry, r *reloc.Entry, b []byte) (relocatedField, error) {
 	h := &s.object.header
 	size := uint64(r.Size)
@@ -217,13 +216,12 @@ type Reference struct {
 	Section uint32 // index of the section that the symbol is in
 }
 
-// References returns the places of a section that refer to sections of the same
-// object, sorted by offset, of several relocations of one place the first. In a
-// relocatable object every section may begin at address 0: a relocated number
-// alone does not say which section it is an address of. Undefined and absolute
-// symbols are in no section, and left out; so is what needs no symbol, and the
-// distance between two places of one section. There
-// are none where the object is not relocatable.
+// References returns the places of a section that refer to sections of the same object, sorted by
+// offset; of several relocations of one place the first. In a relocatable object every section may
+// begin at address 0: a relocated number alone does not identify the section of the address.
+// Undefined and absolute symbols, which are in no section, are left out; so are relocations without
+// a symbol, and distances between two places of one section. There are none where the object is
+// not relocatable.
 //
 // Intel's compilers for their GPUs give the symbol of a section of code the
 // name of that section, and the index of the section that refers to it: such a
@@ -259,32 +257,32 @@ func (o *Object) codeByName() map[string]int {
 
 func (s *Section) references() (list []Reference, err error) {
 	o := s.object
-	by := o.relocations.Load()
+	types := o.relocations.Load()
 	total := uint64(0)
 	var subtracted []Reference
-	for _, from := range o.relocated[uint32(s.Index)] {
+	for _, relocations := range o.relocated[uint32(s.Index)] {
 		limit := min(uint64(len(o.data)), maxRelocations)
-		if total += min(from.Size, limit+1); total > limit {
-			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", from.Name, from.Index, from.Offset, limit)
+		if total += min(relocations.Size, limit+1); total > limit {
+			return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: all of them are more than %d bytes", relocations.Name, relocations.Index, relocations.Offset, limit)
 		}
-		table, err := o.relocationTable(from)
+		table, err := o.relocationTable(relocations)
 		if err != nil {
-			return nil, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+			return nil, fmt.Errorf("relocations of section %s (%d): %w", relocations.Name, relocations.Index, err)
 		}
-		symbols, err := o.symbolValues(from.Link)
+		symbols, err := o.symbolValues(relocations.Link)
 		if err != nil {
-			return nil, fmt.Errorf("relocations of section %s (%d): %w", from.Name, from.Index, err)
+			return nil, fmt.Errorf("relocations of section %s (%d): %w", relocations.Name, relocations.Index, err)
 		}
 		for i := range table.len() {
 			e := table.at(i)
 			section, err := symbols.section(e.symbol)
 			if err != nil {
-				return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: %w", from.Name, from.Index, e.at, err)
+				return nil, fmt.Errorf("relocations of section %s (%d): offset %#x: %w", relocations.Name, relocations.Index, e.offset, err)
 			}
 			if section != 0 {
 				section = symbols.named(e.symbol, section)
 			}
-			switch r, _ := o.relocation(e.typ, by); {
+			switch r, _ := o.relocation(e.typ, types); {
 			case section == 0 || r.Kind == reloc.None:
 			case r.Kind == reloc.Subtract:
 				subtracted = append(subtracted, Reference{e.place, section})
@@ -296,7 +294,7 @@ func (s *Section) references() (list []Reference, err error) {
 	byOffset := func(a, b Reference) int { return cmp.Compare(a.Offset, b.Offset) }
 	slices.SortStableFunc(list, byOffset)
 	list = slices.CompactFunc(list, func(a, b Reference) bool { return a.Offset == b.Offset })
-	// The distance between two places of a section is no address of it.
+	// The distance between two places of a section is not an address.
 	slices.SortStableFunc(subtracted, byOffset)
 	return slices.DeleteFunc(list, func(r Reference) bool {
 		i, found := slices.BinarySearchFunc(subtracted, r, byOffset)

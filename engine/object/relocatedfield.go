@@ -9,11 +9,10 @@ import (
 	"github.com/unwindd/unwindd/sdk/reloc"
 )
 
-// maxLEB128 bounds the bytes of a LEB128 number that is relocated: as many as
-// 64 bits need.
+// maxLEB128 bounds the bytes of a LEB128 number that is relocated: as many as 64 bits need.
 const maxLEB128 = 10
 
-// lengthLEB128 is how many bytes the LEB128 number has that b begins with; 0
+// lengthLEB128 returns how many bytes the LEB128 number has that b begins with; 0
 // where it does not end.
 func lengthLEB128(b []byte) uint64 {
 	for i := range b[:min(len(b), maxLEB128)] {
@@ -24,21 +23,21 @@ func lengthLEB128(b []byte) uint64 {
 	return 0
 }
 
-// A relocatedField is what a relocation writes.
+// A relocatedField is a field that a relocation changes.
 type relocatedField struct {
 	fields
-	form reloc.Field
+	field reloc.Field
 }
 
-// apply writes what a relocation computes of a symbol's value with its addend,
-// to which inPlace adds what the field holds.
+// apply writes the result of a relocation of a symbol's value with its addend, to which inPlace adds
+// the field's old value.
 func (f relocatedField) apply(r *reloc.Entry, value, place uint64, inPlace bool) error {
-	held, err := f.held(r)
+	old, err := f.value(r)
 	if err != nil {
 		return err
 	}
 	if inPlace {
-		value += held
+		value += old
 	}
 	switch r.Kind {
 	case reloc.Absolute:
@@ -50,18 +49,18 @@ func (f relocatedField) apply(r *reloc.Entry, value, place uint64, inPlace bool)
 	case reloc.Set:
 		return f.putLow(r, value)
 	case reloc.Add:
-		return f.putLow(r, held+value)
+		return f.putLow(r, old+value)
 	case reloc.AddRelative:
-		return f.putLow(r, held+value-place)
+		return f.putLow(r, old+value-place)
 	case reloc.Subtract:
-		return f.putLow(r, held-value)
+		return f.putLow(r, old-value)
 	}
 	return fmt.Errorf("kind %d is not known", r.Kind)
 }
 
-// held is what the field holds, of whole bytes sign-extended.
-func (f relocatedField) held(r *reloc.Entry) (uint64, error) {
-	switch f.form {
+// value returns the field's value; whole bytes are sign-extended.
+func (f relocatedField) value(r *reloc.Entry) (uint64, error) {
+	switch f.field {
 	case reloc.Low6:
 		return uint64(f.b[0] & low6), nil
 	case reloc.ULEB128:
@@ -79,7 +78,7 @@ const low6 = 0x3f
 
 // putLow writes the low bits of value.
 func (f relocatedField) putLow(r *reloc.Entry, value uint64) error {
-	switch f.form {
+	switch f.field {
 	case reloc.Low6:
 		f.b[0] = f.b[0]&^low6 | byte(value)&low6
 	case reloc.ULEB128:

@@ -12,27 +12,26 @@ import (
 )
 
 // A Remote has files by build ID that are on other machines, as the servers of
-// debuginfod have them. A Finder asks it for what it does not find on this machine.
+// debuginfod have them. A Finder asks it for files that it does not find on this machine.
 // It may be used concurrently.
 type Remote interface {
-	// Fetch brings a file onto this machine and returns its path. The path is ""
-	// where nobody has the file. tried are the places that did not give it, each
-	// with the reason.
+	// Fetch brings a file onto this machine and returns its path; "" where no place
+	// has it. tried are the places that did not give it, each with the reason.
 	Fetch(f RemoteFile) (path string, tried []Attempt)
 }
 
-// A RemoteFile is what a Remote is asked for.
+// A RemoteFile is a request to a Remote.
 type RemoteFile struct {
 	Kind    RemoteKind
 	BuildID []byte // of the code object
 	Source  string // of RemoteSource: the file's absolute path, as debug information has it
-	// Name is the base name of the file, by which stores of symbol files know it; "" is
-	// unknown. ID is what they tell builds apart by: of RemoteSymbols the debug
-	// identifier, of RemoteCode the code identifier.
+	// Name is the base name of the file, by which stores of symbol files know it; "":
+	// unknown. ID is their identifier of the build: for RemoteSymbols the debug
+	// identifier, for RemoteCode the code identifier.
 	Name, ID string
 }
 
-// RemoteKind says what of a code object is asked for.
+// RemoteKind is the kind of file of a code object.
 type RemoteKind string
 
 // The kinds.
@@ -48,8 +47,8 @@ const (
 // write 8 bytes and more; a shorter one is made by hand.
 const minRemoteID = 2
 
-// fetch asks the Remote, and then Symbols; "" where neither has it. name is the base name
-// of the code object, where it is known.
+// fetch asks the Remote, and then Symbols; "" where neither has the file. name is the base name of
+// the code object, where it is known.
 func (f *Finder) fetch(kind RemoteKind, buildID []byte, name, source string) (path string, tried []Attempt) {
 	if len(buildID) < minRemoteID || len(buildID) > maxBuildID {
 		return "", nil
@@ -80,11 +79,10 @@ func (f *Finder) ask(r Remote, file RemoteFile) (path string, tried []Attempt) {
 	return path, nil
 }
 
-// SymbolFiles yields paths of Breakpad symbol files that may be of a build, until yield
-// returns false: name is the base name of the file that the symbols were made from, and id
-// its debug identifier. They are NAME.sym in Folders, and what Symbols has. Nobody has
-// looked whether those in Folders are of that build. tried is told of places in Symbols
-// that did not have it.
+// SymbolFiles yields paths of Breakpad symbol files that may belong to a build, until yield returns
+// false: name is the base name of the file that the symbols were made from, and id its debug
+// identifier. They are NAME.sym in Folders, whose build is not checked, and the file of Symbols.
+// tried are the places in Symbols that did not have it.
 func (f *Finder) SymbolFiles(name, id string, yield func(path string) bool) (tried []Attempt) {
 	if !IsPlainName(name) {
 		return nil
@@ -113,8 +111,8 @@ func (f *Finder) FetchCode(name, id string) (path string, tried []Attempt) {
 	return f.ask(f.Symbols, RemoteFile{Kind: RemoteCode, Name: name, ID: id})
 }
 
-// SymbolFileName is what the Breakpad symbol file is called that was made from a file of
-// a base name: NAME.sym, and of NAME.pdb NAME.sym too.
+// SymbolFileName returns the name of the Breakpad symbol file for a file of a base name: NAME.sym,
+// also for NAME.pdb.
 func SymbolFileName(name string) string {
 	if n := len(name) - len(".pdb"); n > 0 && strings.EqualFold(name[n:], ".pdb") {
 		name = name[:n]
@@ -126,8 +124,8 @@ func SymbolFileName(name string) string {
 // of which a suffix needs some.
 const maxPlainName = 240
 
-// IsPlainName says whether a name, such as one that a dump has, is that of a file in a
-// directory, on any system: it leads nowhere else.
+// IsPlainName reports whether a name, such as one in a dump, stays in its directory on any
+// system.
 func IsPlainName(name string) bool {
 	if name == "" || name == "." || name == ".." || len(name) > maxPlainName || !utf8.ValidString(name) {
 		return false
@@ -135,20 +133,18 @@ func IsPlainName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || !unicode.IsPrint(r) })
 }
 
-// FetchDebug opens the file with debug information that has a build ID, as the Remote
-// has it: of a supplementary file, for one, which no object is at hand for. It does not
-// look on this machine.
+// FetchDebug opens the Remote's file with debug information of a build ID, such as a supplementary
+// file, for which there is no object. It does not look on this machine.
 func (f *Finder) FetchDebug(buildID []byte) (*Object, []Attempt) {
 	return f.fetchID(RemoteDebuginfo, buildID, ".debug")
 }
 
-// FetchExecutable opens the code that has a build ID, as the Remote has it. It does not look on
-// this machine.
+// FetchExecutable opens the Remote's code of a build ID. It does not look on this machine.
 func (f *Finder) FetchExecutable(buildID []byte) (*Object, []Attempt) {
 	return f.fetchID(RemoteExecutable, buildID, "")
 }
 
-// fetchID opens the Remote's file of a build ID, which is called by that and a suffix.
+// fetchID opens the Remote's file of a build ID, whose name is that and a suffix.
 func (f *Finder) fetchID(kind RemoteKind, buildID []byte, suffix string) (*Object, []Attempt) {
 	file, tried := f.fetch(kind, buildID, "", "")
 	if file == "" {

@@ -44,7 +44,7 @@ func mapUnder(root, name string) (*Mapping, error) {
 	return mapFD(fd, shown, true)
 }
 
-// identifyUnder gives the identity of the regular file that mapUnder maps, without
+// identifyUnder returns the identity of the regular file that mapUnder maps, without
 // opening it.
 func identifyUnder(root, name, shown string) (identity, error) {
 	dir, err := openRoot(root)
@@ -60,7 +60,7 @@ func identifyUnder(root, name, shown string) (identity, error) {
 	return identityOf(&st), nil
 }
 
-// Locate gives the path on this machine, and the size, of a regular file of a
+// Locate returns the path on this machine, and the size, of a regular file of a
 // target that is not empty, as if root were the root directory: neither ".." nor
 // symbolic links lead out of it. It does not open the file. "" is the root "/".
 func Locate(root, name string) (path string, size int64, err error) {
@@ -113,8 +113,8 @@ func lookIn(dir int, name, shown string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, err
 }
 
-// absolute is a path as seen from the root. It is not cleaned: what ".." after
-// a symbolic link means is for the file system to say.
+// absolute returns a path as seen from the root. It is not cleaned: ".." after a symbolic link is
+// resolved by the file system.
 func absolute(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
@@ -139,7 +139,7 @@ func openat2In(dir int, name string, flags int) (fd int, err error) {
 		Flags:   uint64(flags),
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	}
-	// EAGAIN: something on the way was renamed meanwhile.
+	// EAGAIN: a directory of the path was renamed meanwhile.
 	for range 8 {
 		err = retry(func() (err error) { fd, err = unix.Openat2(dir, absolute(name), &how); return err })
 		if !errors.Is(err, unix.EAGAIN) {
@@ -149,14 +149,14 @@ func openat2In(dir int, name string, flags int) (fd int, err error) {
 	return fd, err
 }
 
-// A rootWalk is on its way through directories beneath a root. It keeps those from the
-// root down to where it is, and goes up only by forgetting the last one.
+// A rootWalk walks through directories beneath a root. It has those from the root down to its place
+// open, and goes up only by closing the last one.
 type rootWalk struct {
 	root  int
 	below []int // directories entered, beneath the root
 }
 
-// here is the directory that the walk is in.
+// here returns the directory that the walk is in.
 func (w *rootWalk) here() int {
 	if len(w.below) == 0 {
 		return w.root
@@ -172,8 +172,7 @@ func (w *rootWalk) leave(n int) {
 	w.below = w.below[:n]
 }
 
-// walkIn does what openat2In does, one component at a time, and never follows a link by
-// the kernel.
+// walkIn does the work of openat2In one component at a time, and has the kernel follow no link.
 func walkIn(dir int, name string, flags int) (int, error) {
 	w := rootWalk{root: dir}
 	defer w.leave(0)
@@ -224,7 +223,7 @@ func walkIn(dir int, name string, flags int) (int, error) {
 			return openAt(w.here(), component, flags|unix.O_NOFOLLOW)
 		}
 	}
-	// The path is of a directory.
+	// The path leads to a directory.
 	return openAt(w.here(), ".", flags)
 }
 
@@ -246,10 +245,10 @@ func readLink(fd int) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// maxDirectoryNames bounds what is looked at in a directory of the target.
+// maxDirectoryNames bounds the names that are read in a directory of the target.
 const maxDirectoryNames = 1 << 16
 
-// listIn are the names in a directory beneath the directory root, in order; nil where it
+// listIn returns the names in a directory beneath the directory root, in order; nil where it
 // cannot be read.
 func listIn(root int, dir string) []string {
 	fd, err := openIn(root, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK)

@@ -25,11 +25,11 @@ type Section struct {
 	object   *Object
 	mu       sync.Mutex
 	done     bool
-	by       *relocations // that data was made by
+	madeBy   *relocations // by which data was made
 	data     []byte
 	kept     int // bytes of it that are no part of the file
 	err      error
-	contents *Contents // once somebody asked for them
+	contents *Contents // nil until they are needed
 }
 
 // raw returns the section's bytes as they are in the file.
@@ -45,12 +45,12 @@ func (s *Section) raw() ([]byte, error) {
 }
 
 // Data returns the section's contents: decompressed (SHF_COMPRESSED, .zdebug_)
-// and, in a relocatable object, relocated by the table that SetRelocations
-// gave. They are made once. Bytes that needed neither lie in the file's mapping
+// and, in a relocatable object, relocated by the types of SetRelocations. They
+// are made once. Bytes that needed neither lie in the file's mapping
 // and are read inside Guard.
 //
-// Sections of code are not relocated: how instructions hold addresses is not
-// in the table. A section that has no bytes in the file gives ErrNoData.
+// Sections of code are not relocated: the types do not describe addresses in
+// instructions. A section that has no bytes in the file gives ErrNoData.
 func (s *Section) Data() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,20 +62,20 @@ func (s *Section) all() ([]byte, error) {
 	if s.contents != nil && s.contents.stream != nil {
 		return s.contents.whole()
 	}
-	by := s.object.relocations.Load()
-	if !s.done || s.by != by {
-		s.make(by)
+	types := s.object.relocations.Load()
+	if !s.done || s.madeBy != types {
+		s.make(types)
 	}
 	return s.data, s.err
 }
 
 // make makes the contents. The caller holds mu.
-func (s *Section) make(by *relocations) {
+func (s *Section) make(types *relocations) {
 	owned := false
 	before := s.kept
-	s.done, s.by = true, by
+	s.done, s.madeBy = true, types
 	s.err = Guard(func() (err error) {
-		s.data, owned, err = s.read(by)
+		s.data, owned, err = s.read(types)
 		return err
 	})
 	if s.err != nil {
@@ -85,11 +85,11 @@ func (s *Section) make(by *relocations) {
 	if s.kept = 0; owned {
 		s.kept = cap(s.data)
 	}
-	s.object.made.Add(int64(s.kept - before))
+	s.object.keptBytes.Add(int64(s.kept - before))
 }
 
-// read makes the contents; owned says that they are no part of the file.
-func (s *Section) read(by *relocations) (b []byte, owned bool, err error) {
+// read makes the contents; owned: they are no part of the file.
+func (s *Section) read(types *relocations) (b []byte, owned bool, err error) {
 	if b, err = s.raw(); err != nil {
 		return nil, false, err
 	}
@@ -101,10 +101,10 @@ func (s *Section) read(by *relocations) (b []byte, owned bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return s.relocate(b, owned, by)
+	return s.relocate(b, owned, types)
 }
 
-// failed says which section an error is of.
+// failed adds the section to an error.
 func (s *Section) failed(err error) error {
 	return fmt.Errorf("%s: section %s (%d): %w", s.object.name, s.Name, s.Index, err)
 }

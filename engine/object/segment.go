@@ -19,18 +19,17 @@ type Segment struct {
 	Flags    elf.ProgFlag
 }
 
-// Executable says whether the segment may be executed (PF_X).
+// Executable reports whether the segment may be executed (PF_X).
 func (s Segment) Executable() bool { return s.Flags&elf.PF_X != 0 }
 
-// SegmentForMapping finds the segment that a mapping of the file is of: size
-// bytes from fileOffset on, mapped with or without the right to execute.
+// SegmentForMapping finds the segment of a mapping of the file: size bytes from fileOffset on,
+// mapped with or without the right to execute.
 //
-// Link editors let adjacent segments share a page of the file, and then both
-// segments' mappings hold that page, so the offset alone does not tell which
-// one a mapping belongs to. The right to execute does; among those that have
-// it alike, the segment of which the mapping holds most. Only where no segment
-// has the mapping's right is one with another taken (a process that asks for
-// executable data has all its mappings executable).
+// Link editors let adjacent segments share a page of the file, and then both segments' mappings
+// contain that page, so the offset alone does not tell the segment of a mapping. The right to
+// execute does, and among segments with the same right the largest overlap. Only where no segment
+// has the mapping's right, another is taken (a process that asks for executable data has all its
+// mappings executable).
 //
 // The mapping's first byte is at Address + fileOffset - Offset, which may be
 // below Address by the part of a page.
@@ -39,18 +38,18 @@ func (o *Object) SegmentForMapping(fileOffset, size uint64, executable bool) (Se
 		return o.describedSegment(fileOffset, size, executable)
 	}
 	best, bestAny := -1, -1
-	var held, heldAny uint64
+	var most, mostAny uint64
 	for i := range o.segments {
 		s := &o.segments[i]
 		n := overlap(fileOffset, size, s.Offset, s.FileSize)
 		if n == 0 {
 			continue
 		}
-		if n > heldAny {
-			bestAny, heldAny = i, n
+		if n > mostAny {
+			bestAny, mostAny = i, n
 		}
-		if s.Executable() == executable && n > held {
-			best, held = i, n
+		if s.Executable() == executable && n > most {
+			best, most = i, n
 		}
 	}
 	if best < 0 {
@@ -62,9 +61,9 @@ func (o *Object) SegmentForMapping(fileOffset, size uint64, executable bool) (Se
 	return o.segments[best], true
 }
 
-// describedSegment is SegmentForMapping of a debug file, whose segments do not say where
-// they were in the file of the code: the only one with the mapping's right that has as many
-// pages as it. Offset is made to fit.
+// describedSegment is SegmentForMapping for a debug file, whose segments have lost their offsets in
+// the file of the code: it finds the only one with the mapping's right and number of pages. Its
+// Offset is set by the mapping.
 func (o *Object) describedSegment(fileOffset, size uint64, executable bool) (found Segment, ok bool) {
 	for _, s := range o.segments {
 		if s.Executable() != executable || s.MemSize == 0 {
@@ -97,7 +96,7 @@ func overlap(a, aSize, b, bSize uint64) uint64 {
 	return end - start
 }
 
-// segmentAt returns the segment that holds an address in memory; nil when none does.
+// segmentAt returns the segment that contains an address in memory; nil when none does.
 func (o *Object) segmentAt(address uint64) *Segment {
 	i := sort.Search(len(o.byStart), func(i int) bool { return o.byStart[i].Address > address }) - 1
 	if i < 0 || address-o.byStart[i].Address >= o.byStart[i].MemSize {
@@ -124,7 +123,7 @@ func (o *Object) fileFrom(address uint64) []byte {
 	return o.data[s.Offset:][skip:end:end]
 }
 
-// ReadAddress fills dst with what the file's segments hold at a virtual
+// ReadAddress fills dst with the contents of the file's segments at a virtual
 // address: their bytes in the file, and zero for memory that has none. It
 // returns how many bytes from address on there are; fewer than len(dst) only
 // with an error, which wraps ErrNoAddress where the object has no such address.
@@ -134,21 +133,21 @@ func (o *Object) ReadAddress(dst []byte, address uint64) (n int, err error) {
 	}
 	err = Guard(func() error {
 		for n < len(dst) {
-			at := address + uint64(n)
-			s := o.segmentAt(at)
-			if s == nil || at < address {
-				return fmt.Errorf("%s: address %#x: %w", o.name, at, ErrNoAddress)
+			next := address + uint64(n)
+			s := o.segmentAt(next)
+			if s == nil || next < address {
+				return fmt.Errorf("%s: address %#x: %w", o.name, next, ErrNoAddress)
 			}
-			skip := at - s.Address
+			skip := next - s.Address
 			if skip >= s.FileSize {
 				zero := dst[n:][:min(uint64(len(dst)-n), s.MemSize-skip)]
 				clear(zero)
 				n += len(zero)
 				continue
 			}
-			b := o.fileFrom(at)
+			b := o.fileFrom(next)
 			if len(b) == 0 {
-				return fmt.Errorf("%s: address %#x is at offset %#x, past the %d bytes of the file", o.name, at, s.Offset+skip, len(o.data))
+				return fmt.Errorf("%s: address %#x is at offset %#x, past the %d bytes of the file", o.name, next, s.Offset+skip, len(o.data))
 			}
 			n += copy(dst[n:], b[:min(uint64(len(b)), s.MemSize-skip)])
 		}

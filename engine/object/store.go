@@ -14,24 +14,22 @@ import (
 	"time"
 )
 
-// A Store has code objects that are open. Whoever opens the same one gets the same
-// Object, which is closed when each has closed it. It may be used concurrently. A
-// nil Store shares nothing: each call opens an object of its own.
+// A Store has code objects that are open. All who open the same one get the same Object, which is
+// closed when each has closed it. It may be used concurrently. A nil Store shares nothing: each
+// call opens an object of its own.
 //
-// Files are the same where path, device, inode, size, mtime and ctime are. Their
-// bytes are not compared, and no build ID is believed: it is what a file says of
-// itself. So a file that was replaced, written to or only touched is another object;
-// who has the old one open keeps that. A file of two paths is two objects, since
-// messages, and the search for files beside it, go by the path. A code object inside
-// a file is the same where the file and the name are.
+// Files are the same if path, device, inode, size, mtime and ctime are. Their bytes are not
+// compared, and no build ID is believed, which is a file's own claim. So a file that was replaced,
+// written to or only touched is another object; users of the old one keep that. A file with two
+// paths is two objects, since messages, and the search for files beside it, use the path. A code
+// object inside a file is the same if the file and the name are.
 //
-// Comparing bytes could not make a changed file the same: the pages of a mapping are
-// those of its file, and so would be what they are compared with, while what was made
-// of them before stays as it was.
+// Comparing bytes would not recognise a changed file: a mapping has the pages of its file, so that
+// new bytes would be compared with themselves, while tables made of the old bytes stay.
 //
-// Images, which are in no file, are the same where name and bytes are.
+// Images, which are in no file, are the same if name and bytes are.
 //
-// All users of a Store give the same Formats, or nil.
+// All users of a Store use the same Formats, or nil.
 type Store struct {
 	mu     sync.Mutex
 	files  map[fileKey]*Object
@@ -56,7 +54,7 @@ func NewStore() *Store {
 // unshared opens each object anew.
 var unshared *Store
 
-// A fileKey says which object a file is, or an entry of it.
+// A fileKey identifies the object of a file, or of an entry in it.
 type fileKey struct {
 	identity
 	path    string
@@ -64,7 +62,7 @@ type fileKey struct {
 	formats bool // there are Formats, by which the entry was found or the file is none
 }
 
-// An imageKey says where an image is to be looked for: others may have the same key.
+// An imageKey is the place of an image in images: others may have the same key.
 type imageKey struct {
 	name string
 	size int
@@ -80,7 +78,7 @@ func (s *Store) Open(path string, formats Formats) (*Object, error) {
 	return s.open(hostPlace(path), formats)
 }
 
-// OpenNested opens what the function of that name opens: an ELF file, or a code object inside a
+// OpenNested is the function OpenNested by the Store: it opens an ELF file, or a code object inside a
 // file, FILE#NAME.
 func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
 	o, err := s.open(hostPlace(path), nil)
@@ -89,7 +87,7 @@ func (s *Store) OpenNested(path string, formats Formats) (*Object, error) {
 	case err == nil:
 		return o, nil
 	case errors.Is(err, ErrNotELF):
-		return OpenNested(path, formats) // which says what the file is
+		return OpenNested(path, formats) // whose error describes the file
 	case !nested || !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -106,11 +104,11 @@ func (s *Store) openCode(p place, formats Formats) (*Object, error) {
 	return o, err
 }
 
-// open opens what is at a place.
+// open opens the object at a place.
 func (s *Store) open(p place, formats Formats) (*Object, error) {
 	if s != nil {
-		// What is there is asked by the way that the file would be opened: no
-		// link leads to the object of another file.
+		// The file is identified as it would be opened: no link leads to the
+		// object of another file.
 		id, err := p.identify()
 		if err != nil {
 			return nil, err
@@ -120,7 +118,7 @@ func (s *Store) open(p place, formats Formats) (*Object, error) {
 			return nil, err
 		}
 		if o != nil {
-			return o.as(formats)
+			return o.withFormats(formats)
 		}
 	}
 	m, err := p.mapFile()
@@ -145,11 +143,11 @@ func (s *Store) open(p place, formats Formats) (*Object, error) {
 }
 
 func (p *place) key(id identity, formats Formats) fileKey {
-	return fileKey{id, cmp.Or(p.as, p.file), p.entry, formats != nil}
+	return fileKey{id, cmp.Or(p.displayed, p.file), p.entry, formats != nil}
 }
 
-// file finds an open object, and adds a use of it. The error says why the file is
-// none; neither is there where the file is not known.
+// file finds an open object, and adds a use of it. The error is why the file is no
+// code object; both are nil where the file is not known.
 func (s *Store) file(key fileKey) (*Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +157,7 @@ func (s *Store) file(key fileKey) (*Object, error) {
 	return nil, s.others[key]
 }
 
-// ofObject is the key of what a file is as a whole: an ELF file is one object whatever
-// the formats.
+// ofObject returns the key of a whole file: an ELF file is the same object whatever the formats.
 func (k fileKey) ofObject() fileKey {
 	k.formats = k.formats && k.entry != ""
 	return k
@@ -176,8 +173,8 @@ func (s *Store) addOther(key fileKey, err error) {
 	s.others[key] = err
 }
 
-// addFile adds an object that was opened. Where another goroutine has opened the
-// same one meanwhile it is that one.
+// addFile adds an object that was opened. Where another goroutine has opened the same one meanwhile
+// it returns that.
 func (s *Store) addFile(key fileKey, o *Object) *Object {
 	key = key.ofObject()
 	s.mu.Lock()
@@ -190,22 +187,20 @@ func (s *Store) addFile(key fileKey, o *Object) *Object {
 	return o
 }
 
-// keep puts an object into one of the store's maps, which its last Close takes it out
-// of. The caller holds mu.
-func keep[K comparable](s *Store, in map[K]*Object, key K, o *Object) {
+// keep adds an object to one of the store's maps, until its last Close. The caller holds mu.
+func keep[K comparable](s *Store, objects map[K]*Object, key K, o *Object) {
 	o.forget = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if in[key] == o {
-			delete(in, key)
+		if objects[key] == o {
+			delete(objects, key)
 		}
 	}
-	in[key] = o
+	objects[key] = o
 }
 
-// as gives an object to a user of some formats, and closes it where it is none of
-// them.
-func (o *Object) as(formats Formats) (*Object, error) {
+// withFormats returns an object to a user of some formats, and closes it where it has none of them.
+func (o *Object) withFormats(formats Formats) (*Object, error) {
 	if !o.foreign {
 		return o, nil
 	}
@@ -253,7 +248,7 @@ func (s *Store) buildIDs(p place) []string {
 		}
 	}
 	var list []string
-	if o, err := unshared.openCode(p, nil); err == nil { // other forms have no build IDs
+	if o, err := unshared.openCode(p, nil); err == nil { // other formats have no build IDs
 		for _, own := range o.buildIDs() {
 			list = append(list, string(own))
 		}
@@ -273,7 +268,7 @@ func (s *Store) buildIDs(p place) []string {
 }
 
 // Part opens a code object that is a part of a file's bytes: size of them from offset on,
-// or all that follow where size is 0. name is that of the file, and uri that of the part.
+// or all that follow where size is 0. name is the file's name, and uri the part's.
 func (s *Store) Part(name, uri string, data []byte, offset, size uint64) (*Object, error) {
 	if whole := uint64(len(data)); offset > whole || size > whole-offset {
 		return nil, fmt.Errorf("%s was not used: it ends at offset %#x, before the code object of %#x bytes at offset %#x", name, whole, size, offset)
@@ -288,11 +283,10 @@ func (s *Store) Part(name, uri string, data []byte, offset, size uint64) (*Objec
 	return o, nil
 }
 
-// Image opens a code object that is in no file, such as the vDSO of a core, of its
-// bytes, which are read inside Guard. The name is used in messages, and tells images
-// apart: the same bytes under another name are another object. Where the object is
-// shared it has a copy of the bytes. One of more than 1 MiB is the caller's alone
-// and keeps its bytes, as that of NewWith does.
+// Image opens a code object that is in no file, such as the vDSO of a core, by its bytes, which are
+// read inside Guard. The name is used in messages, and identifies images: the same bytes under
+// another name are another object. A shared object has a copy of the bytes. One of more than 1 MiB
+// is the caller's alone and keeps its bytes, as for NewWith.
 func (s *Store) Image(name string, data []byte, formats Formats) (*Object, error) {
 	if s == nil || len(data) > maxSharedImage {
 		return NewWith(name, data, formats)
@@ -300,7 +294,7 @@ func (s *Store) Image(name string, data []byte, formats Formats) (*Object, error
 	if o, err := s.image(name, data); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	} else if o != nil {
-		return o.as(formats)
+		return o.withFormats(formats)
 	}
 	var own []byte
 	if err := Guard(func() error { own = bytes.Clone(data); return nil }); err != nil {
@@ -310,12 +304,12 @@ func (s *Store) Image(name string, data []byte, formats Formats) (*Object, error
 	if err != nil {
 		return nil, err
 	}
-	o.made.Add(int64(len(own)))
+	o.keptBytes.Add(int64(len(own)))
 	return s.addImage(o), nil
 }
 
 // NestedImage opens a code object inside an image: path is FILE#NAME, and the bytes
-// are those of FILE.
+// are FILE's.
 func (s *Store) NestedImage(path string, data []byte, formats Formats) (*Object, error) {
 	o, err := NewNestedWith(path, data, formats)
 	if s == nil || err != nil {
@@ -333,7 +327,7 @@ func (s *Store) image(name string, data []byte) (found *Object, err error) {
 		}
 		same := false
 		defer func() {
-			if !same { // what is read may fault
+			if !same { // the comparison may fault
 				_ = o.Close()
 			}
 		}()
@@ -364,7 +358,7 @@ func (s *Store) addImage(o *Object) *Object {
 	key := s.imageKey(o.name, o.data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// One with other bytes and the same hash gives its place away, and stays open.
+	// One with other bytes and the same hash loses its place, and stays open.
 	if first := s.images[key]; first != nil && bytes.Equal(first.data, o.data) && first.retain() {
 		return first
 	}

@@ -4,8 +4,8 @@ package object
 
 import "strings"
 
-// A stringTable gives the strings of a string table without copying each: they
-// are parts of one string.
+// A stringTable returns the strings of a string table without copying each: they are parts of one
+// string.
 //
 // Offsets may all point into one long string, so the end of a string is found
 // in bounded time: within its own block by looking, beyond it by a table of
@@ -25,8 +25,8 @@ func newStringTable(b []byte) stringTable {
 	for i := blocks - 1; i >= 0; i-- {
 		start := i * stringBlock
 		end := min(start+stringBlock, len(b))
-		if at := strings.IndexByte(t.all[start:end], 0); at >= 0 {
-			next = uint64(start + at)
+		if length := strings.IndexByte(t.all[start:end], 0); length >= 0 {
+			next = uint64(start + length)
 		}
 		t.nextAt[i] = next
 	}

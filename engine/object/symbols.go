@@ -17,8 +17,8 @@ type Symbol struct {
 	// offset in the section. Where that is laid out it is an offset too.
 	Address uint64
 	Size    uint64
-	// Section is the index of the section, with SHN_XINDEX resolved; the
-	// special indexes (SHN_UNDEF, SHN_ABS, SHN_COMMON) are those of debug/elf.
+	// Section is the index of the section, with SHN_XINDEX resolved; the special
+	// indexes (SHN_UNDEF, SHN_ABS, SHN_COMMON) are debug/elf's.
 	Section uint32
 	Type    elf.SymType
 	Binding elf.SymBind
@@ -26,21 +26,21 @@ type Symbol struct {
 	Dynamic bool  // from .dynsym
 }
 
-// Defined says whether the symbol has a place in the object.
+// Defined reports whether the symbol has a place in the object.
 func (s *Symbol) Defined() bool { return s.Section != uint32(elf.SHN_UNDEF) }
 
 // Symbols returns the entries of .symtab, then those of .dynsym, without the
-// null entries. An object without section headers has those of PT_DYNAMIC. An
-// object without symbols has none and no error; with an error come the symbols
-// that could be read. Nothing is kept: the caller does.
+// null entries. An object without section headers has the symbols of PT_DYNAMIC. An object without
+// symbols has none and no error; with an error come the symbols that could be read. The object
+// does not keep them.
 func (o *Object) Symbols() ([]Symbol, error) {
 	list := slices.Grow([]Symbol(nil), o.SymbolCount())
 	err := o.EachSymbol(func(s *Symbol) { list = append(list, *s) })
 	return list, err
 }
 
-// SymbolCount is how many symbols EachSymbol is going to give, for who makes room for
-// them: about, and no more than the file is large enough for.
+// SymbolCount returns about how many symbols EachSymbol will yield, to allocate memory for them; no
+// more than the file is large enough for.
 func (o *Object) SymbolCount() int {
 	count := uint64(0)
 	if o.pe != nil {
@@ -54,12 +54,11 @@ func (o *Object) SymbolCount() int {
 	return int(min(count, maxSymbolRoom))
 }
 
-// maxSymbolRoom bounds what is allocated for symbols before they were seen.
+// maxSymbolRoom bounds the memory that is allocated for symbols before they are read.
 const maxSymbolRoom = 1 << 16
 
-// EachSymbol calls yield with what Symbols returns, one after the other. Each symbol is
-// valid until the next call. Those of a PE file are those of its COFF symbol table, and its
-// exports, which are dynamic.
+// EachSymbol calls yield with each symbol that Symbols returns. A symbol is valid until the next
+// call. A PE file has its COFF symbol table, and its exports, which are dynamic.
 func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	var problems []error
 	err := Guard(func() error {
@@ -80,7 +79,7 @@ func (o *Object) EachSymbol(yield func(*Symbol)) error {
 				if err := o.eachInSection(s, dynamic, yield); err != nil && !errors.Is(err, ErrNoData) {
 					problems = append(problems, fmt.Errorf("%s: section %s (%d): %w", o.name, s.Name, s.Index, err))
 				}
-				break // of a type there is at most one
+				break // there is at most one of a type
 			}
 		}
 		if tables == 0 && len(o.sections) == 0 {
@@ -96,7 +95,7 @@ func (o *Object) EachSymbol(yield func(*Symbol)) error {
 	return errors.Join(problems...)
 }
 
-// symbolSize is the size of an Elf32_Sym or Elf64_Sym.
+// symbolSize returns the size of an Elf32_Sym or Elf64_Sym.
 func (h *header) symbolSize() int {
 	if h.wide {
 		return 24
@@ -219,7 +218,7 @@ func (o *Object) extendedIndexes(symtab *Section) []byte {
 	return b
 }
 
-// symbolValues gives the values of symbols by number, for relocations.
+// symbolValues has the values of symbols by number, for relocations.
 type symbolValues struct {
 	o       *Object
 	b       []byte
@@ -261,8 +260,8 @@ func (v symbolValues) at(n uint64) (uint64, error) {
 	return value, err
 }
 
-// named is the section of a symbol, which is that of its name where the symbol is
-// in a section without code and has the name of one with code; see References.
+// named returns the section of a symbol: the section with its name, where the symbol is in a section
+// without code and has the name of one with code; see References.
 func (v symbolValues) named(n uint64, index uint32) uint32 {
 	o := v.o
 	if o.sections[index].Flags&elf.SHF_EXECINSTR != 0 {
@@ -275,8 +274,7 @@ func (v symbolValues) named(n uint64, index uint32) uint32 {
 	return index
 }
 
-// section returns the index of the section that a symbol is in; 0 where it is in
-// none.
+// section returns the index of a symbol's section; 0 where it is in none.
 func (v symbolValues) section(n uint64) (uint32, error) {
 	index, _, err := v.get(n)
 	return index, err
@@ -297,8 +295,7 @@ func (v symbolValues) name(n uint64) string {
 	return string(b[:end])
 }
 
-// maxSectionName bounds the names of symbols that are compared with those of
-// sections.
+// maxSectionName bounds the names of symbols that are compared with names of sections.
 const maxSectionName = 1024
 
 // get returns a symbol's section, 0 where it is in none, and its value in it.

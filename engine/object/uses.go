@@ -4,9 +4,9 @@ package object
 
 import "unsafe"
 
-// Retain adds a use of the object, which is open, and returns it: it stays open until
-// Close was called once more. It may be called concurrently. An object that LaidOut
-// made has no uses of its own: it is open as long as the one that it was made of.
+// Retain adds a use of the object, which is open, and returns it: it stays open until Close was
+// called once more. It may be called concurrently. An object that LaidOut made has no uses of its
+// own: it is open as long as the original.
 func (o *Object) Retain() *Object {
 	o.retain()
 	return o
@@ -25,10 +25,9 @@ func (o *Object) retain() bool {
 	}
 }
 
-// Close gives back one use: the one that opening it gave, or one of Retain. The last
-// one unmaps the file, and nothing that the object gave may be used any more. Close
-// of an object without uses does nothing; but each user closes once only, since the
-// others' uses look the same.
+// Close ends one use, of opening the object or of Retain. The last one unmaps the file, and no bytes
+// that the object returned may be used any more. Close of an object without uses does nothing; but
+// each user closes only once, since the uses are alike.
 func (o *Object) Close() error {
 	if o.laidOut || !o.release() {
 		return nil
@@ -42,7 +41,10 @@ func (o *Object) Close() error {
 	return o.mapping.Close()
 }
 
-// release takes a use away, and says whether it was the last one.
+// IsShared reports whether another user has the object open, or may open it by its Store.
+func (o *Object) IsShared() bool { return o.forget != nil || o.uses.Load() > 1 }
+
+// release ends a use, and reports whether it was the last one.
 func (o *Object) release() bool {
 	for {
 		n := o.uses.Load()
@@ -55,14 +57,14 @@ func (o *Object) release() bool {
 	}
 }
 
-// GiveBack takes the pages of a part of the mapped file out of this process, as
-// Mapping.GiveBack does. Bytes that lie elsewhere stay as they are.
-func (o *Object) GiveBack(part []byte) {
+// ReleasePages removes the pages of a part of the mapped file from this process, as
+// Mapping.ReleasePages does. Bytes that lie elsewhere stay as they are.
+func (o *Object) ReleasePages(part []byte) {
 	if o == nil || o.mapping == nil || len(part) == 0 {
 		return
 	}
-	at, start := uintptr(unsafe.Pointer(unsafe.SliceData(part))), o.mapping.start()
-	if at >= start && at-start < uintptr(len(o.mapping.data)) {
-		o.mapping.GiveBack(uint64(at-start), uint64(at-start)+uint64(len(part)))
+	partStart, start := uintptr(unsafe.Pointer(unsafe.SliceData(part))), o.mapping.start()
+	if partStart >= start && partStart-start < uintptr(len(o.mapping.data)) {
+		o.mapping.ReleasePages(uint64(partStart-start), uint64(partStart-start)+uint64(len(part)))
 	}
 }

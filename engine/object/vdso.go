@@ -12,16 +12,15 @@ import (
 	"strings"
 )
 
-// VDSOName is what the kernel calls the code that it maps into each process
-// (vdso(7)).
+// VDSOName is the kernel's name of the code that it maps into each process (vdso(7)).
 const VDSOName = "[vdso]"
 
 var errNoVDSO = errors.New("this process has none")
 
 const maxOwnVDSO = 1 << 20
 
-// OwnVDSO reads the vDSO of this process from its memory. It is the same for all
-// processes of a kernel that are of one architecture.
+// OwnVDSO reads the vDSO of this process from its memory. All processes of one architecture under a
+// kernel have the same.
 func OwnVDSO() ([]byte, error) {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // This file finds files by paths of Windows, which have drives and backslashes, and whose
 // letters have no case.
 
-// cutWindows is the path below the drive, with slashes, of a path of Windows:
-// "/windows/system32/ntdll.dll" of "C:\windows\system32\ntdll.dll". It is false of paths of
-// other systems.
+// cutWindows returns the path below the drive, with slashes, of a path of Windows:
+// "/windows/system32/ntdll.dll" of "C:\windows\system32\ntdll.dll". It is false for paths of other
+// systems.
 func cutWindows(name string) (slashed string, ok bool) {
 	rest := name
 	for _, prefix := range []string{`\\?\`, `\??\`, `\\.\`} { // of the object manager's names
@@ -30,11 +30,10 @@ func cutWindows(name string) (slashed string, ok bool) {
 	return path.Clean("/" + strings.ReplaceAll(rest, `\`, "/")), true
 }
 
-// LastPart is the last part of a path of any system: what follows the last slash or
-// backslash.
+// LastPart returns the last part of a path of any system, behind the last slash or backslash.
 func LastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// baseName is the last part of a path of a target, of Windows or not.
+// baseName returns the last part of a path of a target, of Windows or not.
 func baseName(name string) string {
 	if slashed, ok := cutWindows(name); ok {
 		name = slashed
@@ -42,7 +41,7 @@ func baseName(name string) string {
 	return path.Base(name)
 }
 
-// eachWindowsPlace is eachPlace of a path of Windows, without its drive.
+// eachWindowsPlace is eachPlace for a path of Windows, without its drive.
 func (f *Finder) eachWindowsPlace(slashed, entry string, yield func(place) bool) bool {
 	p := f.rootPlace(f.inRightCase(slashed))
 	p.entry = entry
@@ -65,8 +64,8 @@ func (f *Finder) eachWindowsPlace(slashed, entry string, yield func(place) bool)
 	return true
 }
 
-// inRightCase is a path beneath Sysroot as the file system has it; what does not exist stays
-// as it is.
+// inRightCase returns a path beneath Sysroot in the case of the file system; components that do not
+// exist stay as they are.
 func (f *Finder) inRightCase(slashed string) string {
 	root, err := openRoot(f.root())
 	if err != nil {
@@ -93,10 +92,10 @@ func (f *Finder) inRightCase(slashed string) string {
 	return right + "/" + rest
 }
 
-// maxWindowsDepth is in how many directories each other the case of names is looked at.
+// maxWindowsDepth is how many nested directories are searched for the case of names.
 const maxWindowsDepth = 64
 
-// namesIn are the names in a directory beneath Sysroot, by themselves and in lower case. A
+// namesIn returns the names in a directory beneath Sysroot, as they are and in lower case. A
 // directory is listed once; links do not lead out of Sysroot.
 func (f *Finder) namesIn(root int, dir string) map[string]string {
 	foldersMu.Lock()

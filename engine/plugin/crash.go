@@ -50,9 +50,9 @@ func (c *crash) line(s string) {
 	case s == "" || strings.HasPrefix(s, "created by "):
 		c.isComplete = true
 	case strings.HasPrefix(s, "\t"):
-		if at := callPosition().FindStringSubmatch(s); at != nil && c.function != "" && !panics.IsRuntime(c.function) {
-			line, _ := strconv.Atoi(at[2]) // one too large is no line of a file
-			c.calls = append(c.calls, panics.Call(c.function, at[1], line))
+		if position := callPosition().FindStringSubmatch(s); position != nil && c.function != "" && !panics.IsRuntime(c.function) {
+			line, _ := strconv.Atoi(position[2]) // one too large is no line of a file
+			c.calls = append(c.calls, panics.Call(c.function, position[1], line))
 			c.isComplete = len(c.calls) == maxCrashCalls
 		}
 	default:

@@ -81,10 +81,10 @@ func isOutOfTime(ctx context.Context) bool {
 type processorClock struct {
 	read func() (time.Duration, error) // what the process used so far
 
-	mu    sync.Mutex
-	calls int
-	at    time.Duration // of the process, when share was brought up to date
-	share time.Duration // of a call that has been under way from the beginning
+	mu      sync.Mutex
+	calls   int
+	updated time.Duration // of the process, when share was brought up to date
+	share   time.Duration // of a call that has been under way from the beginning
 }
 
 // begin counts a call. used is what the call has used since.
@@ -117,8 +117,8 @@ func (c *processorClock) advance() error {
 		return err
 	}
 	if c.calls > 0 {
-		c.share += (now - c.at) / time.Duration(c.calls)
+		c.share += (now - c.updated) / time.Duration(c.calls)
 	}
-	c.at = now
+	c.updated = now
 	return nil
 }

@@ -14,21 +14,21 @@ func difference(a, b any) string {
 	return differ("", reflect.ValueOf(a), reflect.ValueOf(b))
 }
 
-func differ(at string, a, b reflect.Value) string {
+func differ(path string, a, b reflect.Value) string {
 	switch a.Kind() {
 	case reflect.Pointer:
 		if a.IsNil() || b.IsNil() {
 			if a.IsNil() != b.IsNil() {
-				return fmt.Sprintf("%s is set in one only", at)
+				return fmt.Sprintf("%s is set in one only", path)
 			}
 			return ""
 		}
-		return differ(at, a.Elem(), b.Elem())
+		return differ(path, a.Elem(), b.Elem())
 	case reflect.Struct:
 		for i := range a.NumField() {
 			name := a.Type().Field(i).Name
-			if at != "" {
-				name = at + "." + name
+			if path != "" {
+				name = path + "." + name
 			}
 			if d := differ(name, a.Field(i), b.Field(i)); d != "" {
 				return d
@@ -37,17 +37,17 @@ func differ(at string, a, b reflect.Value) string {
 		return ""
 	case reflect.Slice, reflect.Array:
 		if a.Len() != b.Len() {
-			return fmt.Sprintf("%s has %d entries, expected %d", at, a.Len(), b.Len())
+			return fmt.Sprintf("%s has %d entries, expected %d", path, a.Len(), b.Len())
 		}
 		for i := range a.Len() {
-			if d := differ(fmt.Sprintf("%s[%d]", at, i), a.Index(i), b.Index(i)); d != "" {
+			if d := differ(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i)); d != "" {
 				return d
 			}
 		}
 		return ""
 	}
 	if !a.Equal(b) {
-		return fmt.Sprintf("%s is %v, expected %v", at, a, b)
+		return fmt.Sprintf("%s is %v, expected %v", path, a, b)
 	}
 	return ""
 }

@@ -35,13 +35,13 @@ func processesOf(plugin int) []int {
 		}
 	}
 	for pid := range parents {
-		at := pid
+		ancestor := pid
 		for range parents { // no more steps than there are processes
-			if at = parents[at]; at == plugin || at == 0 {
+			if ancestor = parents[ancestor]; ancestor == plugin || ancestor == 0 {
 				break
 			}
 		}
-		if _, _, session, err := processStatus(pid); at == plugin && err == nil && session != plugin {
+		if _, _, session, err := processStatus(pid); ancestor == plugin && err == nil && session != plugin {
 			family = append(family, pid)
 		}
 	}

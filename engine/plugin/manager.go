@@ -231,8 +231,8 @@ func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Des
 	if err != nil {
 		return err
 	}
-	if at := difference(d, want); at != "" {
-		return &nonsense{fmt.Errorf("it is not %s: %s", known, at)}
+	if path := difference(d, want); path != "" {
+		return &nonsense{fmt.Errorf("it is not %s: %s", known, path)}
 	}
 	return nil
 }

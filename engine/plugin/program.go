@@ -94,11 +94,11 @@ func (c *child) talk(p *Program) (*Output, error) {
 		c.stdin.Close()
 	})
 	for i, end := range []struct {
-		from *os.File
-		to   *[]byte
+		pipe   *os.File
+		output *[]byte
 	}{{c.stdout, &out.Stdout}, {c.stderr, &out.Stderr}} {
 		wg.Go(func() {
-			*end.to, errs[i] = readAtMost(end.from, p.MaxOutput)
+			*end.output, errs[i] = readAtMost(end.pipe, p.MaxOutput)
 			if errs[i] != nil {
 				_ = c.Kill(context.Background())
 			}
@@ -119,9 +119,9 @@ func (c *child) talk(p *Program) (*Output, error) {
 }
 
 // readAtMost reads to the end. Of more than so many bytes the error is errFlood.
-func readAtMost(from io.Reader, most int) ([]byte, error) {
+func readAtMost(r io.Reader, most int) ([]byte, error) {
 	var b bytes.Buffer
-	n, err := b.ReadFrom(io.LimitReader(from, int64(most)+1))
+	n, err := b.ReadFrom(io.LimitReader(r, int64(most)+1))
 	switch {
 	case n > int64(most):
 		return nil, errFlood

@@ -338,7 +338,7 @@ func (b *profileBuilder) profile() *Profile {
 	if exe := r.finder.Exe; exe != "" && !r.exeUsed {
 		r.problem("%s was not used: no file that was mapped has its name or build ID", exe)
 	}
-	r.addProblems(object.UnusedModules(r.finder.Given, func(is func(name string) bool) bool {
+	r.addProblems(object.UnusedModules(r.finder.Provided, func(is func(name string) bool) bool {
 		for key := range r.objects {
 			if is(key.path) {
 				return true

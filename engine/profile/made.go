@@ -142,7 +142,7 @@ func (d *jitDump) module(r *recording, f *perfdata.JITFunction) *code.Module {
 		mod = r.process.AddModule(&target.Module{
 			Path: f.Name, Arch: r.arch,
 			Segments: []target.Segment{{Address: f.Address, Size: f.Size, Start: f.Address, Executable: true}},
-		}, &code.Made{Functions: made, Read: made.read})
+		}, &code.JIT{Functions: made, Read: made.read})
 		d.made[f] = mod
 	}
 	return mod

@@ -71,7 +71,7 @@ const adviceOnFiles = "; `perf record --buildid-mmap` records the build IDs of w
 // rather than where somebody said that it is.
 func isAtPath(finder *object.Finder, m *perfdata.Mapping, file string) bool {
 	return m.Inode != 0 && file == m.Path && (finder.Sysroot == "" || finder.Sysroot == "/") && finder.Exe != file &&
-		finder.Given[m.Path] == "" && finder.Given[m.Path[strings.LastIndexByte(m.Path, '/')+1:]] == ""
+		finder.Provided[m.Path] == "" && finder.Provided[m.Path[strings.LastIndexByte(m.Path, '/')+1:]] == ""
 }
 
 // compare compares a file of this machine with the one of a mapping.

@@ -85,7 +85,7 @@ func TestFilesThatAreNotTheMappedOnes(t *testing.T) {
 		"no inode, as there is a build ID instead": {host, later, 0, 0, true, object.Finder{}, true, true, ""},
 		"beneath a directory that was named":       {host, later, st.Ino + 1, major, false, object.Finder{Sysroot: "/somewhere"}, true, false, ""},
 		"given as the executable":                  {host, later, st.Ino + 1, major, false, object.Finder{Exe: self}, true, false, ""},
-		"given as a module":                        {host, later, st.Ino + 1, major, false, object.Finder{Given: map[string]string{filepath.Base(self): self}}, true, false, ""},
+		"given as a module":                        {host, later, st.Ino + 1, major, false, object.Finder{Provided: map[string]string{filepath.Base(self): self}}, true, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recordingOf(t, test.host, test.ended)

@@ -224,7 +224,7 @@ func evaluatedHere(t *testing.T, format string, query url.Values, path string) (
 	defer in.Close()
 	var out bytes.Buffer
 	j := job.Job{Evaluate: &e}
-	_, err = j.Run(t.Context(), &job.Tools{Engine: own, Options: with}, in, "target", &out)
+	_, err = j.Run(t.Context(), &job.Request{Tools: &job.Tools{Engine: own, Options: with}, Input: in, Name: "target", Report: &out})
 	return out.String(), err
 }
 

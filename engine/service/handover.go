@@ -62,7 +62,7 @@ const (
 // handOver begins the answer to a request for which there is no place here. The error is errBusy
 // where nobody else does it either.
 func (s *Server) handOver(ctx context.Context, r *request, j *job.Job, in *os.File, name string) (*answer, error) {
-	kind, options, ok := j.Asked(name)
+	kind, options, ok := j.Wire(name)
 	if s.handover == nil || !ok || r.caller == fleetCaller {
 		return nil, errBusy
 	}

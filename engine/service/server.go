@@ -248,7 +248,7 @@ func (s *Server) beginAsking(ctx context.Context, r *request, j *job.Job, in *os
 	return s.answer(func(a *answer) error {
 		defer s.queue.leave()
 		return s.within(ctx, "run", func(ctx context.Context, span trace.Span) error {
-			o, err := s.pool.DoAsking(ctx, j, in, name, a.spool, asker)
+			o, err := s.pool.Do(ctx, &worker.Request{Job: j, Input: in, Name: name, Output: a.spool, Asker: asker})
 			a.facts, a.object = factsOf(&o), o.Object
 			s.metrics.done(j.Name(), &o)
 			noteOutcome(span, &o)

@@ -58,12 +58,12 @@ func ReadObject(path string, handle uint64, d *sdk.Description) (*archtest.Objec
 	o := &archtest.Object{Name: path, Request: sdk.OpenObjectRequest{
 		Object: handle, Path: path, Machine: file.Machine(), OSABI: file.OSABI(), Flags: file.Flags(),
 	}}
-	for _, s := range file.StandIns() {
+	for _, s := range file.SyntheticSections() {
 		o.Request.Sections = append(o.Request.Sections, sdk.SectionInfo{
 			Name: s.Name, Type: uint32(s.Type), Flags: uint64(s.Flags), Address: s.Address, Size: s.Size})
 	}
 	o.Read = func(asked uint64, name string) ([]byte, error) {
-		switch s := file.StandIn(name); {
+		switch s := file.SyntheticSection(name); {
 		case asked != handle:
 			return nil, fmt.Errorf("no code object %d", asked)
 		case name == "":

@@ -157,7 +157,7 @@ func (w *walker) isUnmappedCode(pc uint64) bool {
 		return false
 	}
 	s := w.segmentAt(pc - 1)
-	return s == nil || s.Module.Code.IsLoose()
+	return s == nil || s.Module.Code.IsUnmapped()
 }
 
 // maxArguments is more than the arguments of a program mostly are, and less than any
@@ -181,13 +181,13 @@ func (w *walker) isMarkedOutermost(ctx context.Context, f *frame) bool {
 // its code nor the bytes before the address are here.
 func (w *walker) isUnseenCode(pc uint64) bool {
 	s := w.segmentAt(pc - 1)
-	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsLoose() && w.isCode(pc-1) && !w.isReadable(pc-1)
+	return s != nil && !s.Module.HasCode() && !s.Module.Code.IsUnmapped() && w.isCode(pc-1) && !w.isReadable(pc-1)
 }
 
 // endsChain reports whether the PC of a frame is a return address in a module, after a
 // call as far as its code is here, and in code whose frames are described.
 func (w *walker) endsChain(ctx context.Context, f *frame) (bool, error) {
-	if f.module == nil || f.module.Code.IsLoose() {
+	if f.module == nil || f.module.Code.IsUnmapped() {
 		return false, nil
 	}
 	site, err := w.callSite(ctx, f.pc)
@@ -255,7 +255,7 @@ func (w *walker) stackWords(from uint64, length int) (pcs, places []uint64, read
 	n, _ := w.input.memory.ReadMemory(locexpr.DefaultSpace, nil, from, buf)
 	for offset := uint64(0); offset+word <= uint64(n); offset += step {
 		pc := integer(buf[offset:offset+word], w.machine.Order) &^ w.thread.binding.ReturnAddressMask
-		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsLoose() {
+		if m := w.segmentAt(pc - 1); m != nil && !m.Module.Code.IsUnmapped() {
 			pcs, places = append(pcs, pc), append(places, from+offset)
 		}
 	}

@@ -392,7 +392,7 @@ func (w *walker) scanned(ctx context.Context, f *frame, pc, place uint64) (*fram
 // of what runtimes make there are no bounds that say which of both it is.
 func (w *walker) insteadOfRead(ctx context.Context, f *frame, source *code.Row) (*frame, Stopped) {
 	caller, stop := w.guess(ctx, f, errNoReturn)
-	if caller != nil || f.module == nil || f.module.Code.IsMade() {
+	if caller != nil || f.module == nil || f.module.Code.IsJIT() {
 		return caller, stop
 	}
 	f.source = source
@@ -416,7 +416,7 @@ func (w *walker) mayReturnTo(ctx context.Context, f *frame) (bool, error) {
 	if !w.isCode(f.pc - 1) {
 		return w.isCode(f.pc), nil
 	}
-	isMade := f.callee.module == nil || f.callee.module.Code.IsMade() || f.callee.module.Code.IsLoose()
+	isMade := f.callee.module == nil || f.callee.module.Code.IsJIT() || f.callee.module.Code.IsUnmapped()
 	if !isMade || f.module == nil || !w.isReadable(f.pc-1) {
 		return true, nil // functions of files may have been given other return addresses, as Go's on other stacks are
 	}

@@ -174,11 +174,11 @@ func (p *Process) load(m *target.Module, o code.Loading) *code.Module {
 // AddModule adds a module whose place in the process is said elsewhere: that of
 // recordings, whose processes each have it where they mapped it. Its ID becomes its
 // index. made is code that a runtime made; nil: it is an object's.
-func (p *Process) AddModule(m *target.Module, made *code.Made) *code.Module {
+func (p *Process) AddModule(m *target.Module, made *code.JIT) *code.Module {
 	p.loading.Lock()
 	defer p.loading.Unlock()
 	m.ID = len(p.all)
-	return p.load(m, code.Loading{Made: made})
+	return p.load(m, code.Loading{JIT: made})
 }
 
 // AddModuleOf is AddModule for a module whose files another finder finds than the

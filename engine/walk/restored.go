@@ -26,5 +26,5 @@ func (w *walker) isRestored(ctx context.Context, address, reg uint64) bool {
 	if err != nil || saved.kind != slotMemory || saved.bits != address {
 		return false
 	}
-	return top.module.HasKept(ctx, top.offset, reg)
+	return top.module.HasPreserved(ctx, top.offset, reg)
 }

@@ -86,7 +86,7 @@ func (w *walker) readUnmappedRow(ctx context.Context, f *frame, isExact bool) (*
 	if start+uint64(n) <= lookup {
 		return nil, &code.NoRow{Reasons: []string{err.Error()}}
 	}
-	return code.LooseRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
+	return code.UnmappedRow(ctx, w.machine.Machine, &view{w.process}, sdk.CodeRange{
 		PC: lookup, Start: start, Code: bytes[:n], Exact: isExact,
 	})
 }

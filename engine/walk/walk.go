@@ -308,7 +308,7 @@ func (w *walker) place(f *frame) {
 // continueAt makes a frame that is returned to at the start of what a runtime made one of
 // that code.
 func (w *walker) continueAt(ctx context.Context, f *frame) {
-	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsMade() {
+	if f.exact || f.module == nil || f.lookup == f.offset || !f.module.Code.IsJIT() {
 		return
 	}
 	if s := code.Continuation(ctx, w.segmentAt, f.pc); s != nil {

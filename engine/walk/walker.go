@@ -47,7 +47,7 @@ func (m *sampleMemory) readCode(address uint64, buf []byte) (int, error) {
 		return 0, target.ErrEndOfStack
 	}
 	segment := m.code.Segment(address)
-	if segment == nil || segment.Module.Code.IsLoose() {
+	if segment == nil || segment.Module.Code.IsUnmapped() {
 		if isAbove {
 			return 0, target.ErrEndOfStack
 		}

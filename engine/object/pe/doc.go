@@ -5,13 +5,12 @@
 // unwind information of x86-64, which it turns into rows of call frame
 // information.
 //
-// Sections and figures named here are those of Microsoft's "PE Format" and
-// "x64 exception handling" documents.
+// Sections and figures named here are in Microsoft's documents "PE Format" and
+// "x64 exception handling".
 //
-// Addresses are virtual: the image base plus the RVA that the file holds. The base
-// is the header's, which is what DWARF in the file is relative to.
+// Addresses are virtual: the image base plus the RVA in the file. The base is the
+// header's, to which DWARF in the file is relative.
 //
-// The package knows nothing of engines and targets. It lies below engine/object's
-// users, as call frame information does, and above cfi, in whose words its rows
-// are.
+// The package does not depend on engines and targets. It lies below engine/object,
+// and above cfi, whose rows it makes.
 package pe

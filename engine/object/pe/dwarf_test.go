@@ -79,7 +79,7 @@ func (i listed) is(operations ...string) bool {
 	return slices.ContainsFunc(operations, func(o string) bool { return strings.HasPrefix(i.text, o) })
 }
 
-// isPadding says whether nothing executes an instruction: it does nothing, and what comes
+// isPadding reports whether nothing executes an instruction: it does nothing, and what comes
 // before it does not go on.
 func isPadding(list []listed, i int) bool {
 	for ; i > 0 && list[i].is("nop", "xchg   %ax,%ax", "cs nopw", "data16"); i-- {

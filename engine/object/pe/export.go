@@ -14,14 +14,14 @@ type Export struct {
 
 const (
 	exportSize = 40
-	// maxExports is how many there can be: an ordinal has 16 bits.
+	// maxExports is the most that there can be: an ordinal has 16 bits.
 	maxExports = 1 << 16
-	// maxExportText bounds what is made of names, of which any number may be the same bytes.
+	// maxExportText bounds the text of names, of which any number may be the same bytes.
 	maxExportText = 64 << 20
 )
 
-// Exports lists what the file exports: names in the order of the file, then what has a
-// number only. Where the table breaks off there is an error, and what was read.
+// Exports lists the exports of the file: names in the order of the file, then exports with a number
+// only. Where the table breaks off it returns an error, and the exports before.
 func (f *File) Exports() ([]Export, error) {
 	rva, size := f.header.directory(directoryExport)
 	if rva == 0 || size == 0 {
@@ -51,7 +51,7 @@ func (f *File) Exports() ([]Export, error) {
 	return r.all(pointers, numbers)
 }
 
-// IsImportSlot says whether a virtual address is in the table in which the loader writes
+// IsImportSlot reports whether a virtual address is in the table in which the loader writes
 // where imported functions are ("PE Format", Import Address Table).
 func (f *File) IsImportSlot(address uint64) bool {
 	rva, size := f.header.directory(directoryIAT)
@@ -71,14 +71,14 @@ type exportReader struct {
 
 func (r *exportReader) all(pointers, numbers []byte) ([]Export, error) {
 	for i := 0; 4*i < len(pointers); i++ {
-		at := u32(pointers, 4*i)
-		name, err := r.file.text(at, "name of an export")
+		offset := u32(pointers, 4*i)
+		name, err := r.file.text(offset, "name of an export")
 		if err != nil {
 			return r.list, err
 		}
 		n := int(u16(numbers, 2*i))
 		if n >= len(r.isNamed) {
-			return r.list, r.file.errorf(at, "export %q has index %d, the table has %d", name, n, len(r.isNamed))
+			return r.list, r.file.errorf(offset, "export %q has index %d, the table has %d", name, n, len(r.isNamed))
 		}
 		r.isNamed[n] = true
 		if err := r.add(name, n); err != nil {

@@ -44,18 +44,18 @@ type File struct {
 const maxProblems = 16
 
 // New reads the headers of a file. The bytes must not change; the name is used in
-// messages only. What is no PE file gives ErrNotPE.
+// messages only. A file that is no PE file gives ErrNotPE.
 func New(name string, data []byte) (*File, error) {
 	f := &File{name: name}
-	head, err := readHeader(data)
+	header, err := readHeader(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f.header, f.base = head, head.imageBase
-	f.names = newStringTable(data, &head)
+	f.header, f.base = header, header.imageBase
+	f.names = newStringTable(data, &header)
 	f.readSections(data, f.names)
 	f.readSymbols(data)
-	f.source = fileSource{data: data, headers: head.sizeOfHeaders, mapped: f.mapped}
+	f.source = fileSource{data: data, headers: header.sizeOfHeaders, mapped: f.mapped}
 	for _, s := range f.sections {
 		s.checkBounds()
 	}
@@ -71,45 +71,45 @@ func (f *File) problem(err error) {
 	}
 }
 
-// Problems are what was wrong so far and could be done without, each a sentence that
-// names the file, the section and the offset. At most 16 are kept.
+// Problems returns errors so far without which the file can be used, each a sentence that names the
+// file, the section and the offset. At most 16 are kept.
 func (f *File) Problems() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.problems.Kept())
 }
 
-// Name is what the file is called in messages.
+// Name returns the name of the file in messages.
 func (f *File) Name() string { return f.name }
 
-// Machine is the Machine of the file header, as MachineX86_64.
+// Machine returns the Machine of the file header, as MachineX86_64.
 func (f *File) Machine() uint16 { return f.header.machine }
 
-// TimeDateStamp is when the file was made, in seconds since 1970, or a hash of it.
+// TimeDateStamp returns when the file was made, in seconds since 1970, or a hash of it.
 func (f *File) TimeDateStamp() uint32 { return f.header.timeDateStamp }
 
-// Characteristics are the flags of the file header.
+// Characteristics returns the flags of the file header.
 func (f *File) Characteristics() uint16 { return f.header.characteristics }
 
-// IsDLL says whether the file is a library (IMAGE_FILE_DLL).
+// IsDLL reports whether the file is a library (IMAGE_FILE_DLL).
 func (f *File) IsDLL() bool { return f.header.characteristics&isDLL != 0 }
 
-// IsPlus says whether the file is PE32+, with addresses of 64 bits.
+// IsPlus reports whether the file is PE32+, with addresses of 64 bits.
 func (f *File) IsPlus() bool { return f.header.isPlus }
 
-// Subsystem is the Subsystem of the optional header: 2 with windows, 3 for a console.
+// Subsystem returns the Subsystem of the optional header: 2 with windows, 3 for a console.
 func (f *File) Subsystem() uint16 { return f.header.subsystem }
 
-// ImageBase is the virtual address that RVAs are relative to, which the file prefers.
+// ImageBase returns the virtual address that RVAs are relative to, which the file prefers.
 func (f *File) ImageBase() uint64 { return f.base }
 
-// SizeOfHeaders is how many bytes at the start of the file are at the start of the image.
+// SizeOfHeaders returns how many bytes at the start of the file are at the start of the image.
 func (f *File) SizeOfHeaders() uint32 { return f.header.sizeOfHeaders }
 
-// SizeOfImage is how many bytes of memory the image takes.
+// SizeOfImage returns how many bytes of memory the image takes.
 func (f *File) SizeOfImage() uint32 { return f.header.sizeOfImage }
 
-// Entry is the virtual address of the entry point; 0 where there is none.
+// Entry returns the virtual address of the entry point; 0 where there is none.
 func (f *File) Entry() uint64 {
 	if f.header.entry == 0 {
 		return 0
@@ -117,10 +117,10 @@ func (f *File) Entry() uint64 {
 	return f.address(f.header.entry)
 }
 
-// address is the virtual address of an RVA.
+// address returns the virtual address of an RVA.
 func (f *File) address(rva uint32) uint64 { return f.base + uint64(rva) }
 
-// rva is the RVA of a virtual address; false where it is not in the image.
+// rva returns the RVA of a virtual address; false where it is not in the image.
 func (f *File) rva(address uint64) (uint32, bool) {
 	if address < f.base || address-f.base >= uint64(f.header.sizeOfImage) {
 		return 0, false
@@ -128,13 +128,13 @@ func (f *File) rva(address uint64) (uint32, bool) {
 	return uint32(address - f.base), true
 }
 
-// Sections are all sections, in the file's order.
+// Sections returns all sections, in the file's order.
 func (f *File) Sections() []*Section { return f.sections }
 
-// Section returns a section by name, of several the first; nil when there is none.
+// Section returns the first section of a name; nil when there is none.
 func (f *File) Section(name string) *Section { return f.byName[name] }
 
-// SectionAt returns the section that holds a virtual address; nil when none does.
+// SectionAt returns the section that contains a virtual address; nil when none does.
 func (f *File) SectionAt(address uint64) *Section {
 	rva, ok := f.rva(address)
 	if !ok {

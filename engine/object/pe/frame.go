@@ -9,18 +9,18 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A frame is what undoing unwind codes gives ("x64 exception handling", Unwind procedure).
-// Positions are bytes above an origin: the stack pointer, or once SET_FPREG was undone,
-// where the stack pointer was when the frame register was set.
+// A frame is the result of undoing unwind codes ("x64 exception handling", Unwind procedure).
+// Positions are bytes above an origin: the stack pointer, or once SET_FPREG was undone, the stack
+// pointer when the frame register was set.
 type frame struct {
 	register uint8 // that the origin is known by
 	offset   int64 // the register is that far above the origin
-	depth    int64 // what was undone so far
+	depth    int64 // the bytes that were undone so far
 	saved    []savedRegister
-	pushed   []uint8 // what PUSH_NONVOL pushed, the last first
-	machine  bool    // the frame is one that the processor pushed
+	pushed   []uint8 // the registers of PUSH_NONVOL, the last first
+	machine  bool    // the processor pushed the frame
 	// fixedBy is the frame register, and its offset, that positions were fixed by;
-	// isMixed says that there were several, so that some positions are unknown.
+	// isMixed: there were several, so that some positions are unknown.
 	fixedBy [2]uint8
 	isMixed bool
 }
@@ -62,7 +62,7 @@ func (fr *frame) undo(u *UnwindInfo, offset uint32) {
 	}
 }
 
-// isFrameSet says whether the frame register was set before an offset: by this range, or
+// isFrameSet reports whether the frame register was set before an offset: by this range, or
 // in a range that is chained by one before.
 func isFrameSet(u *UnwindInfo, offset uint32) bool {
 	for _, c := range u.Codes {
@@ -73,8 +73,8 @@ func isFrameSet(u *UnwindInfo, offset uint32) bool {
 	return u.Flags&IsChained != 0
 }
 
-// rebase makes the frame register the origin. What was undone before that came later in
-// the prologue: it lies below the new origin.
+// rebase makes the frame register the origin. Codes that were undone before came later in the
+// prologue: their places lie below the new origin.
 func (fr *frame) rebase(u *UnwindInfo) {
 	fr.fixBy(u)
 	if fr.register == rsp {
@@ -87,15 +87,15 @@ func (fr *frame) rebase(u *UnwindInfo) {
 	fr.register, fr.offset, fr.depth = u.FrameRegister, int64(u.FrameOffset), 0
 }
 
-// fixBy notes which frame register a range has.
+// fixBy records the frame register of a range.
 func (fr *frame) fixBy(u *UnwindInfo) {
-	by := [2]uint8{u.FrameRegister, u.FrameOffset}
-	fr.isMixed = fr.isMixed || fr.fixedBy != [2]uint8{} && fr.fixedBy != by
-	fr.fixedBy = by
+	register := [2]uint8{u.FrameRegister, u.FrameOffset}
+	fr.isMixed = fr.isMixed || fr.fixedBy != [2]uint8{} && fr.fixedBy != register
+	fr.fixedBy = register
 }
 
-// save notes where a register was saved. Of several places the one that was written
-// first counts, as it has what the caller left.
+// save records where a register was saved. Of several places the first one written counts, as it has
+// the caller's value.
 func (fr *frame) save(column uint64, position int64, isFixed bool) {
 	s := savedRegister{column, position, isFixed}
 	for i := range fr.saved {
@@ -107,22 +107,22 @@ func (fr *frame) save(column uint64, position int64, isFixed bool) {
 	fr.saved = append(fr.saved, s)
 }
 
-// reset makes the frame that of a function that did nothing yet.
+// reset makes the frame as at the start of a function.
 func (fr *frame) reset() {
 	*fr = frame{register: rsp, saved: fr.saved[:0], pushed: fr.pushed[:0]}
 }
 
-// machineFrame is what the processor pushes on an interrupt: RIP, CS, RFLAGS, RSP, SS
+// machineFrame is the size of the frame that the processor pushes on an interrupt: RIP, CS, RFLAGS, RSP, SS
 // (Intel SDM volume 3, 6.14.2).
 const machineFrame = 40
 
-// hasBase says whether all that was saved is known by the register that the CFA is known
-// by. It is not where the information names a frame register and nothing sets it.
+// hasBase reports whether the places of all saved registers are relative to the register of the CFA.
+// They are not where the information names a frame register and no code sets it.
 func (fr *frame) hasBase() bool {
 	return !fr.isMixed && (fr.register != rsp || !slices.ContainsFunc(fr.saved, func(s savedRegister) bool { return s.isFixed }))
 }
 
-// row fills in the CFA and the rules. The CFA is the stack pointer of the caller, but
+// row fills in the CFA and the rules. The CFA is the stack pointer of the caller, and
 // for a machine frame its end, above which the stack of the interrupted code need not be.
 func (fr *frame) row(r *cfi.Row) {
 	cfa := fr.depth + 8

@@ -23,15 +23,15 @@ type runtimeFunction struct{ begin, end, unwind uint32 }
 
 const (
 	runtimeFunctionSize = 12
-	// isIndirect is the bit of the third RVA which says that it leads to the entry
-	// whose unwind information this one shares.
+	// isIndirect is the bit of a third RVA that leads to the entry whose unwind
+	// information this one shares.
 	isIndirect = 1
 	// maxTable is the size of the largest .pdata that is read: 16 Mi functions.
 	maxTable = runtimeFunctionSize << 24
 )
 
-// ErrUnwindMachine says that a file is for a machine whose unwind information is not
-// read: only x86-64 has what is.
+// ErrUnwindMachine is the error of a file for a machine whose unwind information is not read: only
+// x86-64's is.
 var ErrUnwindMachine = errors.New("unwind information of this machine is not read")
 
 // A functionTable is .pdata: entries sorted by their start, apart from each other.
@@ -44,12 +44,12 @@ func (t functionTable) at(i int) runtimeFunction {
 	return runtimeFunction{u32(b, 0), u32(b, 4), u32(b, 8)}
 }
 
-// next is the index of the first entry that starts behind an RVA.
+// next returns the index of the first entry that starts behind an RVA.
 func (t functionTable) next(rva uint32) int {
 	return sort.Search(t.len(), func(i int) bool { return t.at(i).begin > rva })
 }
 
-// functions reads the table when it is first asked for.
+// functions reads the table when it is first needed.
 func (f *File) functions() (functionTable, error) {
 	f.tableOnce.Do(func() {
 		f.tableErr = errTableUnread // stays where the file is cut while it is read
@@ -82,8 +82,7 @@ func (f *File) readTable() (functionTable, error) {
 	return f.orderly(t, rva), nil
 }
 
-// isOrderly says whether the table is as the document demands, so that it can be used
-// where it lies.
+// isOrderly reports whether the table is as the document demands, so that it can be used in place.
 func (t functionTable) isOrderly() bool {
 	end := uint32(0)
 	for i := range t.len() {
@@ -98,7 +97,7 @@ func (t functionTable) isOrderly() bool {
 
 // orderly makes a table that is sorted. Entries without code are left out: linkers leave
 // zeros where they dropped a function, and a function that cannot be reached may be empty.
-// One that lies in another is cut, and noted.
+// One that lies in another is cut, which is a problem.
 func (f *File) orderly(t functionTable, rva uint32) functionTable {
 	var list []runtimeFunction
 	for i := range t.len() {
@@ -150,8 +149,8 @@ func (f *File) function(e runtimeFunction) Function {
 }
 
 // FunctionAt returns the entry of .pdata that covers a virtual address. It is false where
-// none does: such code is no code, or a leaf, which leaves rsp and what its caller expects
-// to find unchanged alone.
+// none does: that is no code, or a leaf, which changes neither rsp nor the registers that its caller
+// expects to be preserved.
 func (f *File) FunctionAt(address uint64) (Function, bool, error) {
 	t, err := f.functions()
 	if err != nil {
@@ -168,7 +167,7 @@ func (f *File) FunctionAt(address uint64) (Function, bool, error) {
 	return f.function(t.at(i)), true, nil
 }
 
-// gap is the range around an RVA that is in a section of code and in no function.
+// gap returns the range around an RVA that is in a section of code and in no function.
 func (f *File) gap(t functionTable, rva uint32) (start, end uint32, ok bool) {
 	s := f.sectionAt(rva)
 	if s == nil || !s.IsCode() {

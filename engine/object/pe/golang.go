@@ -4,11 +4,11 @@ package pe
 
 import "bytes"
 
-// goBuildID begins what Go's linker puts before the first function (cmd/link,
+// goBuildID begins the text that Go's linker writes before the first function (cmd/link,
 // textbuildid).
 var goBuildID = []byte("\xff Go build ID: \"")
 
-// IsGo says whether Go's linker made the file. Its functions preserve no register.
+// IsGo reports whether Go's linker made the file. Its functions preserve no register.
 func (f *File) IsGo() bool {
 	s := f.Section(".text")
 	return s != nil && bytes.HasPrefix(f.source.upTo(s.RVA, uint64(len(goBuildID))), goBuildID)

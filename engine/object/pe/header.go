@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// A header is what is read of the MS-DOS stub, the COFF file header and the optional
+// A header has the members that are read of the MS-DOS stub, the COFF file header and the optional
 // header ("PE Format", MS-DOS Stub to Optional Header Data Directories).
 type header struct {
 	machine         uint16
@@ -28,7 +28,7 @@ type header struct {
 	sectionTable  int    // offset in the file
 }
 
-// Where things are, by the document's tables.
+// Offsets and sizes, by the document's tables.
 const (
 	offsetOfPE      = 0x3c // the offset of the signature
 	fileHeaderSize  = 20
@@ -51,14 +51,14 @@ const (
 
 var errHeaderEnds = errors.New("the file ends in its headers")
 
-// IsPE says whether bytes begin as a PE file does: with "MZ", and with "PE\0\0" where
+// IsPE reports whether bytes begin as a PE file does: with "MZ", and with "PE\0\0" where
 // that leads, if the bytes go that far.
 func IsPE(data []byte) bool {
 	if len(data) < offsetOfPE+4 || data[0] != 'M' || data[1] != 'Z' {
 		return false
 	}
-	at := uint64(u32(data, offsetOfPE))
-	return at >= uint64(len(data)) || bytes.HasPrefix([]byte("PE\x00\x00"), prefix(data, at, 4))
+	offset := uint64(u32(data, offsetOfPE))
+	return offset >= uint64(len(data)) || bytes.HasPrefix([]byte("PE\x00\x00"), prefix(data, offset, 4))
 }
 
 func readHeader(data []byte) (h header, err error) {
@@ -80,12 +80,12 @@ func readHeader(data []byte) (h header, err error) {
 	h.symbolTable, h.symbolCount = u32(file, 8), u32(file, 12)
 	h.characteristics = u16(file, 18)
 	size := uint64(u16(file, 16))
-	at := start + 4 + fileHeaderSize
-	optional := prefix(data, at, size)
+	offset := start + 4 + fileHeaderSize
+	optional := prefix(data, offset, size)
 	if err := h.readOptional(optional); err != nil {
-		return h, fmt.Errorf("optional header at offset %#x: %w", at, err)
+		return h, fmt.Errorf("optional header at offset %#x: %w", offset, err)
 	}
-	h.sectionTable = int(at + size)
+	h.sectionTable = int(offset + size)
 	return h, nil
 }
 
@@ -120,7 +120,7 @@ func (h *header) readOptional(b []byte) error {
 	return nil
 }
 
-// directory is an entry of the optional header's data directories; 0, 0 where the file
+// directory returns an entry of the optional header's data directories; 0, 0 where the file
 // has none.
 func (h *header) directory(i int) (rva, size uint32) {
 	if len(h.directories) < 8*(i+1) {

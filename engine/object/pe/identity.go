@@ -12,21 +12,19 @@ import (
 type Identity struct {
 	TimeDateStamp uint32 // of the file header; a hash where builds are reproducible
 	SizeOfImage   uint32
-	// HasCodeView says that the file names its debug information: GUID, Age and PDB are
-	// those of its CodeView record in the form PDB 7.0. MinGW's linker writes one for
-	// --build-id.
+	// HasCodeView: the file names its debug information, by the GUID, Age and PDB of its
+	// CodeView record in the format PDB 7.0. MinGW's linker writes one for --build-id.
 	HasCodeView bool
 	GUID        [16]byte // as the file has it, the first three fields in little-endian order
 	Age         uint32
 	PDB         string // a path on the machine that built the file; may be ""
 }
 
-// CodeID is the name that symbol servers keep the file itself by: time stamp and size
-// of the image.
+// CodeID returns the name of the file itself on symbol servers: time stamp and size of the image.
 func (id *Identity) CodeID() string { return fmt.Sprintf("%08X%x", id.TimeDateStamp, id.SizeOfImage) }
 
-// DebugID is the name that symbol servers keep the debug information by, which Breakpad
-// calls the debug identifier: GUID and age. It is "" without a CodeView record.
+// DebugID returns the name of the debug information on symbol servers, Breakpad's debug identifier:
+// GUID and age. It is "" without a CodeView record.
 func (id *Identity) DebugID() string {
 	if !id.HasCodeView {
 		return ""
@@ -44,8 +42,7 @@ const (
 )
 
 // Identity reads the build identity: the headers, and the CodeView record that the debug
-// directory has ("PE Format", Debug Directory). With an error it has what the headers
-// say.
+// directory has ("PE Format", Debug Directory). With an error it has the data of the headers.
 func (f *File) Identity() (Identity, error) {
 	id := Identity{TimeDateStamp: f.header.timeDateStamp, SizeOfImage: f.header.sizeOfImage}
 	rva, size := f.header.directory(directoryDebug)
@@ -61,9 +58,9 @@ func (f *File) Identity() (Identity, error) {
 		if u32(table, 12) != debugIsCodeView {
 			continue
 		}
-		record, at := f.debugData(table)
+		record, offset := f.debugData(table)
 		if len(record) < codeViewSize || !bytes.HasPrefix(record, []byte("RSDS")) {
-			return id, f.errorf(at, "CodeView record of %d bytes begins with %q, expected at least %d and \"RSDS\"",
+			return id, f.errorf(offset, "CodeView record of %d bytes begins with %q, expected at least %d and \"RSDS\"",
 				u32(table, 16), prefix(record, 0, 4), codeViewSize)
 		}
 		id.HasCodeView = true
@@ -76,8 +73,8 @@ func (f *File) Identity() (Identity, error) {
 	return id, nil
 }
 
-// debugData returns what an entry of the debug directory has, by its RVA, or where it
-// has none, as it need not be part of the image, by its offset in the file.
+// debugData returns the bytes of an entry of the debug directory, by its RVA, or where it has none, as
+// it need not be part of the image, by its offset in the file.
 func (f *File) debugData(entry []byte) (data []byte, rva uint32) {
 	size := min(uint64(u32(entry, 16)), maxCodeViewBytes)
 	if rva = u32(entry, 20); rva != 0 {

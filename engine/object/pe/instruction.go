@@ -4,8 +4,8 @@ package pe
 
 import "golang.org/x/arch/x86/x86asm"
 
-// instruction decodes the instruction at the start of code. Op is 0 of one of which only
-// the length is known, which no epilogue has; ok is false where even that is not.
+// instruction decodes the instruction at the start of code. Op is 0 where only the length is known,
+// which no epilogue has; ok is false where even that is not.
 //
 // The decoder knows no instruction with VEX or EVEX, and takes endbr64 and some others
 // behind 0F for shorter than they are: their length is found here (Intel SDM volume 2,
@@ -22,8 +22,7 @@ func instruction(code []byte) (inst x86asm.Inst, ok bool) {
 	return x86asm.Inst{Len: n}, n != 0 && n <= len(code)
 }
 
-// unknownLength is the length of an instruction that the decoder is not asked for; 0
-// where it is.
+// unknownLength returns the length of an instruction that the decoder does not know; 0 for others.
 func unknownLength(code []byte) int {
 	const most = 15 // bytes of an instruction
 	if len(code) < most {
@@ -43,7 +42,7 @@ func unknownLength(code []byte) int {
 	return 0
 }
 
-// vectorLength is the length of an instruction whose opcode, of an opcode map, lies
+// vectorLength returns the length of an instruction whose opcode, of an opcode map, lies
 // behind a number of bytes.
 func vectorLength(code []byte, opcode int, opcodeMap byte) int {
 	op := code[opcode]
@@ -58,7 +57,7 @@ func vectorLength(code []byte, opcode int, opcodeMap byte) int {
 	return n
 }
 
-// escape is where the opcode behind 0F is; where there is none, the length of code.
+// escape returns the offset of the opcode behind 0F; where there is none, the length of code.
 func escape(code []byte) int {
 	for i, b := range code[:min(len(code), 8)] {
 		switch {
@@ -72,27 +71,27 @@ func escape(code []byte) int {
 	return len(code)
 }
 
-// escapedLength is the length of an instruction behind 0F that has a ModRM byte, as all
-// have that the decoder does not know; 0 where it is none.
+// escapedLength returns the length of an instruction behind 0F that has a ModRM byte, as all have that
+// the decoder does not know; 0 for others.
 func escapedLength(code []byte) int {
-	at := escape(code)
-	if at >= len(code) {
+	offset := escape(code)
+	if offset >= len(code) {
 		return 0
 	}
 	immediate := 0
-	switch code[at] {
+	switch code[offset] {
 	case 0x38:
-		at++
+		offset++
 	case 0x3a:
-		at, immediate = at+1, 1
+		offset, immediate = offset+1, 1
 	}
-	if at+1 >= len(code) {
+	if offset+1 >= len(code) {
 		return 0
 	}
-	return at + 1 + modRMLength(code[at+1:]) + immediate
+	return offset + 1 + modRMLength(code[offset+1:]) + immediate
 }
 
-// modRMLength is the length of a ModRM byte with what follows it: SIB, displacement.
+// modRMLength returns the length of a ModRM byte with its SIB and displacement.
 func modRMLength(b []byte) int {
 	if len(b) == 0 {
 		return 1

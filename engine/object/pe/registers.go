@@ -15,7 +15,7 @@ const (
 // number from 0.
 var dwarfRegisters = [16]uint64{0, 2, 1, 3, dwarfRSP, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}
 
-// DWARFRegister is the DWARF number of a register that an unwind code names.
+// DWARFRegister returns the DWARF number of a register that an unwind code names.
 func DWARFRegister(c UnwindCode) uint64 {
 	if c.Operation == SaveXMM128 || c.Operation == SaveXMM128Far {
 		return dwarfXMM0 + uint64(c.Register&15)
@@ -23,10 +23,9 @@ func DWARFRegister(c UnwindCode) uint64 {
 	return dwarfRegisters[c.Register&15]
 }
 
-// DefaultRules are what holds for registers that a row does not name, by the convention of
-// Windows for x86-64 ("x64 calling convention", Caller/callee saved registers), which
-// differs from that of other systems: rdi, rsi and xmm6 to xmm15 are kept. The list is
-// sorted by column.
+// DefaultRules returns the rules of registers that a row does not name, by the convention of Windows
+// for x86-64 ("x64 calling convention", Caller/callee saved registers), which differs from other
+// systems: rdi, rsi and xmm6 to xmm15 are preserved. The list is sorted by column.
 func DefaultRules() []cfi.RegisterRule {
 	var list []cfi.RegisterRule
 	for column := range uint64(dwarfXMM0 + 16) {
@@ -36,7 +35,7 @@ func DefaultRules() []cfi.RegisterRule {
 			rule = cfi.Rule{Kind: cfi.Offset, Offset: -8}
 		case column == dwarfRSP:
 			rule = cfi.Rule{Kind: cfi.ValOffset}
-		case isKept(column):
+		case isPreserved(column):
 			rule = cfi.Rule{Kind: cfi.SameValue}
 		}
 		list = append(list, cfi.RegisterRule{Column: column, Rule: rule})
@@ -44,8 +43,8 @@ func DefaultRules() []cfi.RegisterRule {
 	return list
 }
 
-// isKept says whether a function leaves a register as it found it.
-func isKept(column uint64) bool {
+// isPreserved reports whether functions preserve a register.
+func isPreserved(column uint64) bool {
 	const rbx, rsi, rdi, rbp, r12, r15 = 3, 4, 5, 6, 12, 15
 	return column == rbx || column == rsi || column == rdi || column == rbp ||
 		column >= r12 && column <= r15 || column >= dwarfXMM0+6

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A Part is where in a function a row holds.
+// A Part is the part of a function that a row is for.
 type Part uint8
 
 // The parts of a function.
@@ -20,15 +20,15 @@ const (
 	Body Part = iota
 	Prologue
 	Epilogue
-	// Leaf is code that no function has. By the document it is of a function that leaves
-	// rsp alone and calls nothing: where a return address leads into it, that is not so,
-	// and the row is a guess.
+	// Leaf is code that no function has. By the document it belongs to a function that
+	// does not change rsp and calls nothing: where a return address leads into it, that
+	// is not so, and the row is a guess.
 	Leaf
 )
 
 var partNames = [...]string{Body: "body", Prologue: "prologue", Epilogue: "epilogue", Leaf: "leaf"}
 
-// String is the part's name.
+// String returns the part's name.
 func (p Part) String() string {
 	if int(p) < len(partNames) {
 		return partNames[p]
@@ -40,19 +40,19 @@ func (p Part) String() string {
 type Row struct {
 	cfi.Row
 	Part Part
-	// IsCodeMissing says that the code was not there to look for epilogues in, as in a dump
-	// that does not have it. In one the row would not hold; behind a call it does.
+	// IsCodeMissing: the code was not there to look for epilogues in, as in a dump that
+	// does not have it. In an epilogue the row would be wrong; behind a call it is right.
 	IsCodeMissing bool
 }
 
-// ErrNoRow says that there is no code at an address.
+// ErrNoRow is the error of an address without code.
 var ErrNoRow = errors.New("the address is in no code of the image")
 
-// maxChain is how many ranges are chained at most, as Windows follows them.
+// maxChain is the most ranges that are chained, as for Windows.
 const maxChain = 32
 
-// RowAt fills row with the row that holds at a virtual address, reusing its slices. After
-// an error the row says nothing.
+// RowAt fills row with the row in force at a virtual address, reusing its slices. After an error the
+// row is not defined.
 func (f *File) RowAt(pc uint64, row *Row) error {
 	row.reset()
 	fn, ok, err := f.FunctionAt(pc)
@@ -107,7 +107,7 @@ func (f *File) leaf(pc uint64, row *Row) error {
 // A lister makes the rows of functions.
 type lister struct {
 	file     *File
-	infos    []*UnwindInfo // that of the function, then those that it chains
+	infos    []*UnwindInfo // of the function, then of the ranges that it chains
 	body     frame
 	part     frame
 	epilogue epilogue
@@ -165,7 +165,7 @@ func (l *lister) undo(fr *frame, offset uint32) error {
 		if fr.undo(u, offset); fr.machine {
 			break
 		}
-		offset = math.MaxUint32 // what is chained was done before
+		offset = math.MaxUint32 // the chained ranges were executed before
 	}
 	if !fr.hasBase() {
 		u := l.infos[0]
@@ -204,20 +204,20 @@ func (l *lister) prologue(fn Function, size int) (more bool, err error) {
 	return true, nil
 }
 
-// rest lists the rows behind the prologue. The code is read from the start of the function,
-// so that it is read where its instructions begin.
+// rest lists the rows behind the prologue. The code is read from the start of the function, so that
+// instructions are decoded where they begin.
 func (l *lister) rest(fn Function, prolog, size int) {
 	code := l.file.source.upTo(fn.entry.begin, uint64(size))
 	body := prolog // where the body's row begins that is not yielded yet
 	if !l.body.machine {
-		for at := 0; at < len(code); {
-			inst, ok := instruction(code[at:])
+		for offset := 0; offset < len(code); {
+			inst, ok := instruction(code[offset:])
 			if !ok {
-				at++
+				offset++
 				continue
 			}
-			if at < prolog || !begins(inst) || !l.epilogue.read(code, at, inst) || !l.isEpilogue(fn) {
-				at += inst.Len
+			if offset < prolog || !begins(inst) || !l.epilogue.read(code, offset, inst) || !l.isEpilogue(fn) {
+				offset += inst.Len
 				continue
 			}
 			if start := l.epilogue.start(); start > body && !l.emitBody(fn, body, start) {
@@ -226,8 +226,8 @@ func (l *lister) rest(fn Function, prolog, size int) {
 			if !l.epilogue.rows(&l.row.Row, func(start, end int) bool { return l.emit(fn, Epilogue, start, end) }) {
 				return
 			}
-			at = l.epilogue.end
-			body = at
+			offset = l.epilogue.end
+			body = offset
 		}
 	}
 	have := max(body, min(len(code), size))
@@ -245,8 +245,8 @@ func (l *lister) emitBody(fn Function, start, end int) bool {
 	return l.emit(fn, Body, start, end)
 }
 
-// isEpilogue says whether what was read takes the frame down. Version 2 names epilogues,
-// so that a jump in one needs no other proof.
+// isEpilogue reports whether the epilogue that was read takes the frame down. Version 2 names
+// epilogues, so that a jump in one needs no other proof.
 func (l *lister) isEpilogue(fn Function) bool {
 	if l.epilogue.takesDown(&l.body) {
 		return true

@@ -25,23 +25,23 @@ type Section struct {
 	raw  []byte // the file's bytes; nil of an image
 }
 
-// Address is the virtual address of the section.
+// Address returns the virtual address of the section.
 func (s *Section) Address() uint64 { return s.file.address(s.RVA) }
 
-// IsCode says whether the section may be executed.
+// IsCode reports whether the section may be executed.
 func (s *Section) IsCode() bool { return s.Characteristics&executableCode != 0 }
 
-// IsWritable says whether the section may be written.
+// IsWritable reports whether the section may be written.
 func (s *Section) IsWritable() bool { return s.Characteristics&writable != 0 }
 
-// IsDiscardable says whether the section may be left out of memory once the image is
+// IsDiscardable reports whether the section may be left out of memory once the image is
 // loaded: relocations are, and debug information.
 func (s *Section) IsDiscardable() bool { return s.Characteristics&discardable != 0 }
 
-// IsMapped says whether the image has the section. One that lies in another is in no image.
+// IsMapped reports whether the image has the section. One that lies in another is in no image.
 func (s *Section) IsMapped() bool { return s.span() != 0 && s.file.sectionAt(s.RVA) == s }
 
-// span is how many bytes of the image the section takes.
+// span returns how many bytes of the image the section takes.
 func (s *Section) span() uint32 {
 	if s.VirtualSize == 0 {
 		return s.RawSize
@@ -49,11 +49,11 @@ func (s *Section) span() uint32 {
 	return s.VirtualSize
 }
 
-// MemSize is how many bytes of the image the section takes.
+// MemSize returns how many bytes of the image the section takes.
 func (s *Section) MemSize() uint32 { return s.span() }
 
-// FileSize is how many bytes of it the file has; behind them memory is zero. What `objcopy
-// --only-keep-debug` writes has sizes without an offset.
+// FileSize returns how many bytes of it the file has; behind them memory is zero. A section that
+// `objcopy --only-keep-debug` writes has a size without an offset.
 func (s *Section) FileSize() uint32 {
 	if s.Offset == 0 {
 		return 0
@@ -61,7 +61,7 @@ func (s *Section) FileSize() uint32 {
 	return min(s.RawSize, s.span())
 }
 
-// inFile returns what a file has of the section.
+// inFile returns the bytes of the section that are in the file.
 func (s *Section) inFile(data []byte) []byte {
 	return prefix(data, uint64(s.Offset), uint64(s.FileSize()))
 }
@@ -76,7 +76,7 @@ func (s *Section) Data() ([]byte, error) {
 	return b, nil
 }
 
-// checkBounds notes a section that is not in the file.
+// checkBounds adds a problem for a section that is not in the file.
 func (s *Section) checkBounds() {
 	if _, err := s.Data(); err != nil {
 		s.file.problem(err)
@@ -87,8 +87,8 @@ func (s *Section) checkBounds() {
 func (f *File) readSections(data []byte, names *stringTable) {
 	f.byName = make(map[string]*Section)
 	for i := range f.header.sectionCount {
-		at := f.header.sectionTable + i*sectionSize
-		b := prefix(data, uint64(at), sectionSize)
+		offset := f.header.sectionTable + i*sectionSize
+		b := prefix(data, uint64(offset), sectionSize)
 		if len(b) < sectionSize {
 			f.problem(fmt.Errorf("%s: section table: the file ends at offset %#x in section %d of %d", f.name, len(data), i, f.header.sectionCount))
 			break
@@ -99,7 +99,7 @@ func (f *File) readSections(data []byte, names *stringTable) {
 			file: f, raw: data,
 		}
 		if long, err := names.find(s.Name); err != nil {
-			f.problem(fmt.Errorf("%s: section %d at offset %#x: name %q: %w", f.name, i, at, s.Name, err))
+			f.problem(fmt.Errorf("%s: section %d at offset %#x: name %q: %w", f.name, i, offset, s.Name, err))
 		} else if long != "" {
 			s.Name = long
 		}
@@ -111,8 +111,8 @@ func (f *File) readSections(data []byte, names *stringTable) {
 	f.mapSections()
 }
 
-// mapSections finds which sections are where in the image. Of two that overlap the
-// second is left out, which no loader would load.
+// mapSections finds the places of sections in the image. Of two that overlap the second is left out,
+// which no loader would load.
 func (f *File) mapSections() {
 	var sorted []*Section
 	for _, s := range f.sections {
@@ -150,9 +150,8 @@ func newStringTable(data []byte, h *header) *stringTable {
 	return &stringTable{b[:min(uint64(len(b)), uint64(u32(b, 0)))]}
 }
 
-// find returns the long name that a short one stands for: "/" and a decimal number, or
-// "//" and one in base 64, is an offset in the table. It is "" where the name stands for
-// itself.
+// find returns the long name for a short one: "/" and a decimal number, or "//" and a number in base
+// 64, is an offset in the table. It is "" where the name is no such offset.
 func (t *stringTable) find(name string) (string, error) {
 	digits, isLong := strings.CutPrefix(name, "/")
 	if !isLong || t == nil {
@@ -175,7 +174,7 @@ func (t *stringTable) find(name string) (string, error) {
 	return long, nil
 }
 
-// at is the string at an offset of the table; false where none is.
+// at returns the string at an offset of the table; false where none is.
 func (t *stringTable) at(offset uint64) (string, bool) {
 	if t == nil || offset < 4 {
 		return "", false

@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	// ErrNotPE says that the bytes do not begin as a PE file does.
+	// ErrNotPE is the error of bytes that do not begin as a PE file.
 	ErrNotPE = errors.New("not a PE file")
-	// ErrNoBytes says that there are no bytes at an address: it is in no section, or
-	// in what a section has in memory only.
+	// ErrNoBytes is the error of an address without bytes: it is in no section, or in the
+	// part of a section that is in memory only.
 	ErrNoBytes = errors.New("no bytes at the address")
 )
 
@@ -26,8 +26,8 @@ type fileSource struct {
 	mapped  []*Section // sorted by RVA
 }
 
-// upTo returns at most n bytes at an RVA: fewer where what holds the first ends earlier,
-// none where nothing does.
+// upTo returns at most n bytes at an RVA: fewer where the section or the headers end earlier, none
+// where the RVA is in neither.
 func (s *fileSource) upTo(rva uint32, n uint64) []byte {
 	i := sort.Search(len(s.mapped), func(i int) bool { return s.mapped[i].RVA > rva }) - 1
 	if i >= 0 {
@@ -50,7 +50,7 @@ func prefix(b []byte, offset, n uint64) []byte {
 	return b[:min(uint64(len(b)), n)]
 }
 
-// at returns the n bytes at an RVA. What it is for goes into the error.
+// at returns the n bytes at an RVA. The error has a name for them.
 func (f *File) at(rva uint32, n uint64, what string) ([]byte, error) {
 	b := f.source.upTo(rva, n)
 	if uint64(len(b)) < n {
@@ -81,6 +81,6 @@ func (f *File) errorf(rva uint32, format string, args ...any) error {
 	return fmt.Errorf("%s: %s (RVA %#x): %w", f.name, where, rva, fmt.Errorf(format, args...))
 }
 
-func u16(b []byte, at int) uint16 { return binary.LittleEndian.Uint16(b[at:]) }
-func u32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-func u64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+func u16(b []byte, offset int) uint16 { return binary.LittleEndian.Uint16(b[offset:]) }
+func u32(b []byte, offset int) uint32 { return binary.LittleEndian.Uint32(b[offset:]) }
+func u64(b []byte, offset int) uint64 { return binary.LittleEndian.Uint64(b[offset:]) }

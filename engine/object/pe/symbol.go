@@ -14,10 +14,10 @@ type Symbol struct {
 	Value   uint32
 	Section *Section // that it lies in; nil: it is undefined, a number, or of debugging
 	Class   uint8    // as StorageExternal
-	// IsFunction says that its type is that of a function. Assemblers need not say so.
+	// IsFunction: its type is a function. Assemblers need not write the type.
 	IsFunction bool
-	// HasRecords says that records of its own follow it: a static symbol without a type that has
-	// them is a section's.
+	// HasRecords: records of its own follow it. A static symbol without a type that has them
+	// is a section's.
 	HasRecords bool
 }
 
@@ -32,15 +32,15 @@ const (
 
 const functionType = 0x20 // IMAGE_SYM_DTYPE_FUNCTION, in the high half of the type's low byte
 
-// Address is the virtual address of a symbol that lies in a section.
+// Address returns the virtual address of a symbol that lies in a section.
 func (s *Symbol) Address() uint64 { return s.Section.Address() + uint64(s.Value) }
 
-// SymbolCount is how many records the symbol table of the file has, at most.
+// SymbolCount returns the most records that the symbol table of the file can have.
 func (f *File) SymbolCount() int { return len(f.symbols) / symbolSize }
 
 // Symbols calls yield with each symbol of the table, in the order of the file; a symbol of
-// StorageFile names the source file that those behind it are from. Each is valid until the
-// next call. The error says that names are not in the file; such symbols are left out.
+// StorageFile names the source file of the symbols behind it. Each is valid until the next call. The
+// error is that names are not in the file; such symbols are left out.
 func (f *File) Symbols(yield func(*Symbol)) error {
 	var s Symbol
 	bad, first := 0, 0
@@ -71,8 +71,8 @@ func (f *File) Symbols(yield func(*Symbol)) error {
 	return nil
 }
 
-// symbolName is the name of a symbol: in its record, in the string table, or of a source
-// file in the records behind it.
+// symbolName returns the name of a symbol: in its record, in the string table, or for a source file
+// in the records behind it.
 func (f *File) symbolName(b, records []byte, class uint8) (string, bool) {
 	switch {
 	case class == StorageFile:
@@ -85,23 +85,23 @@ func (f *File) symbolName(b, records []byte, class uint8) (string, bool) {
 	return f.names.at(uint64(u32(b, 4)))
 }
 
-// readSymbols finds the symbol table. One that the file ends in is read as far as it goes.
+// readSymbols finds the symbol table. One that is cut is read as far as it goes.
 func (f *File) readSymbols(data []byte) {
-	at, size := uint64(f.header.symbolTable), symbolSize*uint64(f.header.symbolCount)
-	if at == 0 || size == 0 {
+	offset, size := uint64(f.header.symbolTable), symbolSize*uint64(f.header.symbolCount)
+	if offset == 0 || size == 0 {
 		return
 	}
-	b := prefix(data, at, size)
+	b := prefix(data, offset, size)
 	if uint64(len(b)) < size {
-		f.problem(fmt.Errorf("%s: symbol table of %d symbols at offset %#x is not in the %d bytes of the file", f.name, f.header.symbolCount, at, len(data)))
+		f.problem(fmt.Errorf("%s: symbol table of %d symbols at offset %#x is not in the %d bytes of the file", f.name, f.header.symbolCount, offset, len(data)))
 	}
 	f.symbols = b[:len(b)/symbolSize*symbolSize]
 }
 
-// CodeEnd is where the code ends that begins at a virtual address, as far as .pdata tells:
-// where the function does of which the address is a part, with the ranges that are chained to
-// it and follow it; or for code that is in none, where the next function begins. It is false
-// where the address is not code or there is no .pdata.
+// CodeEnd returns the end of the code that begins at a virtual address, by .pdata: the end of the
+// function that contains the address, with the ranges that are chained to it and follow it; or for
+// code in no function, the start of the next one. It is false where the address is not code or there
+// is no .pdata.
 func (f *File) CodeEnd(address uint64) (end uint64, ok bool) {
 	t, err := f.functions()
 	rva, isIn := f.rva(address)
@@ -122,11 +122,11 @@ func (f *File) CodeEnd(address uint64) (end uint64, ok bool) {
 	return f.address(t.at(i).end), true
 }
 
-// isChained says whether a range is a part of another function.
+// isChained reports whether a range is a part of another function.
 func (f *File) isChained(e runtimeFunction) bool {
 	if e.unwind&isIndirect != 0 {
 		return true
 	}
-	head := f.source.upTo(e.unwind, 1)
-	return len(head) == 1 && head[0]>>3&IsChained != 0
+	info := f.source.upTo(e.unwind, 1)
+	return len(info) == 1 && info[0]>>3&IsChained != 0
 }

@@ -4,9 +4,9 @@ package pe
 
 import "fmt"
 
-// UnwindInfo says how a range of code set up its frame ("x64 exception handling", struct
-// UNWIND_INFO). Registers are numbered as instructions number them: rax, rcx, rdx, rbx,
-// rsp, rbp, rsi, rdi, r8 and so on; DWARFRegister says which they are in rows.
+// UnwindInfo describes how a range of code set up its frame ("x64 exception handling", struct
+// UNWIND_INFO). Registers have the numbers of instructions: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi,
+// r8 and so on; DWARFRegister gives their numbers in rows.
 type UnwindInfo struct {
 	Address       uint64 // virtual, of the information itself
 	Version       uint8  // 1 or 2
@@ -17,7 +17,7 @@ type UnwindInfo struct {
 	Codes         []UnwindCode
 	Epilogs       []Epilog // version 2: from the end of the function to its start
 	Handler       uint64   // the language's handler of exceptions; 0 where there is none
-	// Chained is what the function did before this range of it was entered; nil where
+	// Chained is the range of the function that was executed before this one; nil where
 	// there is none.
 	Chained *Function
 }
@@ -29,11 +29,11 @@ const (
 	IsChained             = 4 // UNW_FLAG_CHAININFO
 )
 
-// An Operation is what an instruction of a prologue did.
+// An Operation is the effect of an instruction of a prologue.
 type Operation uint8
 
-// The operations, as the document numbers them. The large and the small form of one
-// are told apart by the file only.
+// The operations, by their numbers in the document. The large and the small variant of one differ in
+// the file only.
 const (
 	PushNonvol      Operation = 0
 	AllocLarge      Operation = 1
@@ -54,7 +54,7 @@ var operations = map[Operation]string{
 	SaveXMM128: "SAVE_XMM128", SaveXMM128Far: "SAVE_XMM128_FAR", PushMachFrame: "PUSH_MACHFRAME",
 }
 
-// String is the operation's name in the document, without UWOP_.
+// String returns the operation's name in the document, without UWOP_.
 func (o Operation) String() string {
 	if name, ok := operations[o]; ok {
 		return name
@@ -67,9 +67,9 @@ func (o Operation) String() string {
 type UnwindCode struct {
 	Offset    uint8 // of the end of the instruction, from the start of the range
 	Operation Operation
-	Register  uint8 // what was pushed or saved: a number of rax to r15, or of xmm0 to xmm15
-	// Value is, in bytes, how much was allocated, or how far above the base of the
-	// frame something was saved; of a machine frame 1 where it has an error code.
+	Register  uint8 // that was pushed or saved: a number of rax to r15, or of xmm0 to xmm15
+	// Value is, in bytes, the allocated size, or the offset from the base of the frame at
+	// which the register was saved; for a machine frame 1 where it has an error code.
 	Value uint32
 }
 
@@ -94,16 +94,16 @@ func (f *File) readUnwind(e runtimeFunction, u *UnwindInfo) error {
 		return f.readIndirect(e, u)
 	}
 	u.Address = f.address(e.unwind)
-	head, err := f.at(e.unwind, 4, "UNWIND_INFO")
+	header, err := f.at(e.unwind, 4, "UNWIND_INFO")
 	if err != nil {
 		return err
 	}
-	u.Version, u.Flags, u.PrologSize = head[0]&7, head[0]>>3, head[1]
-	u.FrameRegister, u.FrameOffset = head[3]&15, head[3]>>4*16
+	u.Version, u.Flags, u.PrologSize = header[0]&7, header[0]>>3, header[1]
+	u.FrameRegister, u.FrameOffset = header[3]&15, header[3]>>4*16
 	if u.Version != 1 && u.Version != 2 {
 		return f.errorf(e.unwind, "UNWIND_INFO of version %d, expected 1 or 2", u.Version)
 	}
-	count := int(head[2])
+	count := int(header[2])
 	slots, err := f.at(e.unwind+4, 2*uint64(count), "unwind codes")
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (f *File) readUnwind(e runtimeFunction, u *UnwindInfo) error {
 	return f.readTail(e.unwind+4+2*uint32(count+count&1), u)
 }
 
-// readIndirect follows an entry to another one, which stands for what is chained.
+// readIndirect follows an entry to another one, whose unwind information it shares.
 func (f *File) readIndirect(e runtimeFunction, u *UnwindInfo) error {
 	other, err := f.entryAt(e.unwind &^ isIndirect)
 	if err != nil {
@@ -125,7 +125,7 @@ func (f *File) readIndirect(e runtimeFunction, u *UnwindInfo) error {
 	return nil
 }
 
-// readTail reads what follows the codes: the handler, or the entry that is chained.
+// readTail reads the data behind the codes: the handler, or the entry that is chained.
 func (f *File) readTail(rva uint32, u *UnwindInfo) (err error) {
 	switch {
 	case u.Flags&IsChained != 0:
@@ -154,25 +154,25 @@ func (f *File) entryAt(rva uint32) (*Function, error) {
 func (f *File) readCodes(e runtimeFunction, u *UnwindInfo, slots []byte) error {
 	var epilogs epilogReader
 	for i := 0; i < len(slots); {
-		at := e.unwind + 4 + uint32(i)
+		offset := e.unwind + 4 + uint32(i)
 		operation, info := Operation(slots[i+1]&15), slots[i+1]>>4
 		if operation == epilogOperation && u.Version == 2 {
 			if err := epilogs.add(e, slots[i], info); err != nil {
-				return f.errorf(at, "%w", err)
+				return f.errorf(offset, "%w", err)
 			}
 			i += 2
 			continue
 		}
 		size := slotsOf(operation, info)
 		if size == 0 {
-			return f.errorf(at, "unwind code %d with %d is unknown in version %d", uint8(operation), info, u.Version)
+			return f.errorf(offset, "unwind code %d with %d is unknown in version %d", uint8(operation), info, u.Version)
 		}
 		if i+2*size > len(slots) {
-			return f.errorf(at, "%v has %d slots, %d are left", operation, size, (len(slots)-i)/2)
+			return f.errorf(offset, "%v has %d slots, %d are left", operation, size, (len(slots)-i)/2)
 		}
 		c := newCode(slots[i:i+2*size], operation, info)
 		if err := checkCode(c, u); err != nil {
-			return f.errorf(at, "%v: %w", operation, err)
+			return f.errorf(offset, "%v: %w", operation, err)
 		}
 		u.Codes = append(u.Codes, c)
 		i += 2 * size
@@ -183,7 +183,7 @@ func (f *File) readCodes(e runtimeFunction, u *UnwindInfo, slots []byte) error {
 	return nil
 }
 
-// slotsOf is how many slots an operation takes; 0 where there is no such operation.
+// slotsOf returns how many slots an operation takes; 0 where there is no such operation.
 func slotsOf(o Operation, info byte) int {
 	switch o {
 	case PushNonvol, AllocSmall, SetFPReg:
@@ -204,7 +204,7 @@ func slotsOf(o Operation, info byte) int {
 	return 0
 }
 
-// newCode makes a code of its slots.
+// newCode makes a code from its slots.
 func newCode(b []byte, o Operation, info byte) UnwindCode {
 	c := UnwindCode{Offset: b[0], Operation: o}
 	value := uint32(0)
@@ -249,8 +249,8 @@ func checkCode(c UnwindCode, u *UnwindInfo) error {
 }
 
 // An epilogReader reads the codes EPILOG of version 2, which come before all others. The
-// first has the size of all epilogues, and says whether one is at the end of the function;
-// each other one has an offset from the end, 0 where it is there for alignment.
+// first has the size of all epilogues, and a flag for an epilogue at the end of the function; each
+// other one has an offset from the end, 0 where it is there for alignment.
 type epilogReader struct {
 	size uint32
 	seen bool

@@ -17,14 +17,14 @@ import (
 	"github.com/unwindd/unwindd/engine/value"
 )
 
-// EvaluateFormats are the forms in which evaluations are written.
+// EvaluateFormats are the formats in which evaluations are written.
 var EvaluateFormats = []string{"text", "json"}
 
 // maxRead is how many bits of a location are read at most.
 const maxRead = 1 << 23
 
-// An Evaluate asks what an expression gives in a frame of a target, or in a state that
-// Registers and Memory are of; or what a variable of a frame is. NewEvaluate gives the
+// An Evaluate asks for the result of an expression in a frame of a target, or in the state
+// that Registers and Memory describe; or for a variable of a frame. NewEvaluate gives the
 // defaults.
 type Evaluate struct {
 	Format    string   // one of EvaluateFormats
@@ -40,9 +40,9 @@ type Evaluate struct {
 	Object    string   // the expression that finds the current object; "": there is none
 	Processor string
 	Wave      uint32 // lanes of the thread; 0: by the processor
-	Kind      string // what the result has to be: value or location; "": either
+	Kind      string // of the result: value or location; "": either
 	Read      uint64 // bits of the location that are read
-	Trace     bool   // what is on the stack after each operation
+	Trace     bool   // with the stack after each operation
 	Stack     []string
 	Var       string // the variable, or a part of it; "": Expr is evaluated
 	Limits    value.Limits
@@ -51,7 +51,7 @@ type Evaluate struct {
 // NewEvaluate is an Evaluate with the defaults: of the top frame, as text.
 func NewEvaluate() Evaluate { return Evaluate{Format: "text", Limits: value.DefaultLimits} }
 
-// Check says what has no meaning, in the words of flags. hasTarget says that there is a
+// Check refuses options that have no meaning, in the words of flags. hasTarget: there is a
 // target, which --snapshot names.
 func (e *Evaluate) Check(hasTarget bool) error {
 	if err := checkFormat(e.Format, EvaluateFormats); err != nil {
@@ -75,7 +75,7 @@ func (e *Evaluate) Check(hasTarget bool) error {
 	return nil
 }
 
-// checkExpression refuses what does not go with an expression.
+// checkExpression refuses options that do not go with an expression.
 func (e *Evaluate) checkExpression(hasTarget bool) error {
 	switch {
 	case e.Arch == "":
@@ -94,7 +94,7 @@ func (e *Evaluate) checkExpression(hasTarget bool) error {
 	return nil
 }
 
-// checkVariable refuses what does not go with a variable.
+// checkVariable refuses options that do not go with a variable.
 func (e *Evaluate) checkVariable(hasTarget bool) error {
 	switch {
 	case !hasTarget:
@@ -113,22 +113,22 @@ func (e *Evaluate) checkVariable(hasTarget bool) error {
 	return nil
 }
 
-// Engine adds to options of an engine what the evaluation needs.
+// Engine returns options of an engine with those that the evaluation needs.
 func (e *Evaluate) Engine(o engine.Options) engine.Options {
 	o.NoSymbols = e.Var == ""
 	return o
 }
 
-// An Evaluated is what an expression gave, or a variable.
+// An Evaluated is the result of an expression, or a variable.
 type Evaluated struct {
 	// Err is why it failed. The JSON has that, too.
 	Err error
 
 	expression *report.Evaluation
-	variable   *report.OneVariable // in the place of expression
+	variable   *report.OneVariable // if not nil, there is no expression
 }
 
-// WriteJSON writes what was found, or why nothing was.
+// WriteJSON writes the result or the error.
 func (e *Evaluated) WriteJSON(w io.Writer) error {
 	if e.variable != nil {
 		return e.variable.WriteJSON(w)
@@ -136,8 +136,7 @@ func (e *Evaluated) WriteJSON(w io.Writer) error {
 	return e.expression.WriteJSON(w)
 }
 
-// WriteText writes what was found, for people. Of an expression that failed it writes the
-// trace.
+// WriteText writes the result as text, or the trace of an expression that failed.
 func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
 	switch {
 	case e.variable == nil:
@@ -148,8 +147,8 @@ func (e *Evaluated) WriteText(w io.Writer, o report.TextOptions) error {
 	return nil
 }
 
-// Variable reads the variable. The error is that there is none; one that cannot be read is
-// that of the result.
+// Variable reads the variable. The error is that there is none; the reason why one cannot be read
+// is the error of the result.
 func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, error) {
 	path, err := value.ParsePath(e.Var)
 	if err != nil {
@@ -169,7 +168,7 @@ func (e *Evaluate) Variable(ctx context.Context, t *engine.Target) (*Evaluated, 
 	return &Evaluated{Err: err, variable: &report.OneVariable{Variable: v, Thread: th, Space: t.SpaceName}}, nil
 }
 
-// thread is the thread that is named, or the first.
+// thread returns the requested thread, or the first one.
 func (e *Evaluate) thread(t *engine.Target) (*target.Thread, error) {
 	for _, th := range t.Threads() {
 		if e.Thread == "" || th.ID == e.Thread {
@@ -179,7 +178,7 @@ func (e *Evaluate) thread(t *engine.Target) (*target.Thread, error) {
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, e.Thread, len(t.Threads()))
 }
 
-// lane is the current lane, which was checked; nil: there is none.
+// lane returns the current lane, which was checked; nil: there is none.
 func (e *Evaluate) lane() *uint32 {
 	if e.Lane == nil {
 		return nil
@@ -188,28 +187,28 @@ func (e *Evaluate) lane() *uint32 {
 	return &n
 }
 
-// hasContent says whether there is something to read.
-func hasContent(in *os.File) (bool, error) {
-	info, err := in.Stat()
+// hasContent reports whether there is something to read.
+func hasContent(f *os.File) (bool, error) {
+	info, err := f.Stat()
 	if err != nil {
 		return false, err
 	}
 	return !info.Mode().IsRegular() || info.Size() > 0, nil
 }
 
-func (e *Evaluate) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
-	hasTarget, err := hasContent(in)
+func (e *Evaluate) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	hasTarget, err := hasContent(r.Input)
 	if err != nil {
 		return o, err
 	}
-	view, err := tools.Engine.With(e.Engine(tools.Options))
+	view, err := r.Tools.Engine.With(e.Engine(r.Tools.Options))
 	if err != nil {
 		return o, err
 	}
 	defer view.Close()
 	var t *engine.Target
 	if hasTarget {
-		if t, err = view.OpenFile(in, name); err != nil {
+		if t, err = view.OpenFile(r.Input, r.Name); err != nil {
 			return o, err
 		}
 	}
@@ -221,19 +220,19 @@ func (e *Evaluate) run(ctx context.Context, tools *Tools, in *os.File, name stri
 	case err != nil:
 		return o, err
 	case e.Format == "json":
-		return o, found.WriteJSON(out)
+		return o, found.WriteJSON(r.Report)
 	case found.Err != nil:
 		return o, found.Err
 	}
-	return o, found.WriteText(out, report.TextOptions{})
+	return o, found.WriteText(r.Report, report.TextOptions{})
 }
 
-// find finds out what is asked for; t is nil where there is no target.
-func (e *Evaluate) find(ctx context.Context, in *engine.Engine, t *engine.Target) (*Evaluated, error) {
+// find evaluates the expression or reads the variable; t is nil where there is no target.
+func (e *Evaluate) find(ctx context.Context, view *engine.Engine, t *engine.Target) (*Evaluated, error) {
 	if e.Var != "" {
 		return e.Variable(ctx, t)
 	}
-	expression, err := e.Expression(in)
+	expression, err := e.Expression(view)
 	if errors.Is(err, plugin.ErrNoArchitecture) {
 		err = wrong("--arch: %w", err)
 	}

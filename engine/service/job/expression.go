@@ -19,24 +19,24 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Expression is one that is to be evaluated, of an architecture that is there.
+// An Expression is an expression to evaluate, with its architecture.
 type Expression struct {
 	job    *Evaluate
 	unit   *Unit // that the expression refers to; nil: none
 	engine *engine.Engine
 	d      *sdk.Description
 	names  sdk.Names
-	lanes  uint32 // of the thread; 0: nobody says it
+	lanes  uint32 // of the thread; 0: not known
 	stack  []locexpr.Entry
 }
 
 // Expression finds the architecture of the expression in an engine.
-func (e *Evaluate) Expression(in *engine.Engine) (*Expression, error) {
-	a, err := in.Plugins().Find(e.Arch)
+func (e *Evaluate) Expression(view *engine.Engine) (*Expression, error) {
+	a, err := view.Plugins().Find(e.Arch)
 	if err != nil {
 		return nil, err
 	}
-	x := &Expression{job: e, engine: in, d: a.Description()}
+	x := &Expression{job: e, engine: view, d: a.Description()}
 	if x.lanes, err = e.lanes(x.d); err != nil {
 		return nil, err
 	}
@@ -45,15 +45,15 @@ func (e *Evaluate) Expression(in *engine.Engine) (*Expression, error) {
 	return x, err
 }
 
-// TextOptions say how expressions of an architecture are written.
+// TextOptions returns the options for writing expressions of an architecture.
 func TextOptions(d *sdk.Description, dialect *locexpr.Dialect, names sdk.Names) locexpr.TextOptions {
 	return locexpr.TextOptions{
 		Dialect: dialect, AddressSize: int(d.AddressBits+7) / 8, Order: locexpr.ByteOrder(d.ByteOrder), Names: names,
 	}
 }
 
-// lanes is how many lanes the thread has by --wave and --processor; 0 where neither says
-// it.
+// lanes returns how many lanes the thread has by --wave and --processor; 0 where neither is
+// set.
 func (e *Evaluate) lanes(d *sdk.Description) (uint32, error) {
 	if e.Wave != 0 && e.Wave != 32 && e.Wave != 64 {
 		return 0, wrong("--wave %d: expected 32 or 64", e.Wave)
@@ -72,7 +72,7 @@ func (e *Evaluate) lanes(d *sdk.Description) (uint32, error) {
 	return e.Wave, nil
 }
 
-// stack reads what is on the stack before the expression, the bottom first.
+// stack reads the stack before the expression, the bottom first.
 func (e *Evaluate) stack(d *sdk.Description) (list []locexpr.Entry, err error) {
 	for _, text := range e.Stack {
 		v, err := strconv.ParseUint(text, 0, 64)
@@ -85,8 +85,8 @@ func (e *Evaluate) stack(d *sdk.Description) (list []locexpr.Entry, err error) {
 }
 
 // Evaluate evaluates the expression in a frame of a target; nil: in the state that the
-// registers and the memory of the job are of. The error is why it was not evaluated;
-// that of an evaluation, and of an expression that cannot be read, is that of the result.
+// registers and the memory of the job describe. The error is why it was not evaluated; the
+// error of an evaluation, or of an expression that cannot be read, is in the result.
 func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated, error) {
 	th, err := x.threadOf(&t)
 	if err != nil {
@@ -111,7 +111,7 @@ func (x *Expression) Evaluate(ctx context.Context, t *engine.Target) (*Evaluated
 	return x.evaluate(ctx, t, th, around, expr)
 }
 
-// threadOf gives the thread to evaluate in. Where there is no target it makes one.
+// threadOf returns the thread to evaluate in. Where there is no target it makes one.
 func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
 	if *t == nil {
 		state, err := x.synthetic()
@@ -131,7 +131,7 @@ func (x *Expression) threadOf(t **engine.Target) (*target.Thread, error) {
 	return th, nil
 }
 
-// synthetic is the state that the job gives.
+// synthetic returns the state that the job describes.
 func (x *Expression) synthetic() (*engine.Synthetic, error) {
 	state := &engine.Synthetic{Arch: x.d.Name, Processor: x.job.Processor, Lanes: x.lanes}
 	if x.unit != nil {
@@ -171,7 +171,7 @@ func (x *Expression) registerContents(text string) (number uint32, contents []by
 	return info.Number, contents, err
 }
 
-// register is the register of a name or number.
+// register finds a register by its name or number.
 func (x *Expression) register(name string) (sdk.RegisterInfo, error) {
 	if info, ok := x.names.RegisterInfo(name); ok {
 		return info, nil
@@ -224,7 +224,7 @@ func (x *Expression) address(text string) (locexpr.AddressSpace, uint64, error) 
 	return space, address, nil
 }
 
-// surroundings is what the job says of the lane, the iteration and the CFA.
+// surroundings returns the lane, the iteration and the CFA of the job.
 func (x *Expression) surroundings() (around engine.Surroundings, err error) {
 	around.Lane = x.job.lane()
 	if x.job.Iteration != nil {
@@ -242,12 +242,11 @@ func (x *Expression) surroundings() (around engine.Surroundings, err error) {
 	return around, nil
 }
 
-// parse reads an expression in the canonical dialect. Offsets in it are as large as those
-// of the unit.
-func (x *Expression) parse(text string, in *engine.InUnit) ([]byte, error) {
+// parse reads an expression in the canonical dialect. Offsets in it have the size of the unit's.
+func (x *Expression) parse(text string, unit *engine.InUnit) ([]byte, error) {
 	options := TextOptions(x.d, locexpr.Canonical, x.names)
-	if in != nil {
-		options.AddressSize, options.OffsetSize = in.Unit.AddressSize(), in.Unit.OffsetSize()
+	if unit != nil {
+		options.AddressSize, options.OffsetSize = unit.Unit.AddressSize(), unit.Unit.OffsetSize()
 	}
 	return locexpr.Parse(text, options)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// A Job is one thing to be done with what somebody sent. One member is set.
+// A Job is one task for an engine, with its options. One member is set.
 type Job struct {
 	Stack     *Stack     `json:",omitempty"`
 	Profile   *Profile   `json:",omitempty"`
@@ -24,7 +24,7 @@ type Job struct {
 	Walk      *Walk      `json:",omitempty"`
 }
 
-// Name is what kind of job it is, in the word of its command.
+// Name is the kind of job, by the name of its command.
 func (j *Job) Name() string {
 	switch {
 	case j.Stack != nil:
@@ -43,8 +43,8 @@ func (j *Job) Name() string {
 	return "objects"
 }
 
-// CheckInput says what has no meaning with something to read, or, where hasInput is false,
-// without. Only an expression can be evaluated in a state of its own.
+// CheckInput refuses options that have no meaning with an input, or, where hasInput is false,
+// without one. Only an expression can be evaluated in a state of its own.
 func (j *Job) CheckInput(hasInput bool) error {
 	switch {
 	case j.Evaluate != nil:
@@ -55,16 +55,17 @@ func (j *Job) CheckInput(hasInput bool) error {
 	return nil
 }
 
-// An Outcome is what is said of a job that was done, beside its report.
+// An Outcome describes a job that was done, beside its report.
 type Outcome struct {
 	Unwalked string   `json:",omitempty"` // why nothing could be walked, for lack of an architecture
 	Counts   Counts   `json:",omitzero"`
-	Problems []string `json:",omitempty"` // of a snapshot: what of the target is not in it
+	Problems []string `json:",omitempty"` // of a snapshot: the parts of the target that it lacks
 	Object   *Object  `json:",omitempty"` // of Identify
 	Used     Use      `json:",omitzero"`
 }
 
-// Tools are what jobs are done with. They are kept from one to the next.
+// Tools are the engine and the caches with which jobs are done. They are kept from one job to
+// the next.
 type Tools struct {
 	Engine     *engine.Engine
 	Options    engine.Options // of the engine; a job adds its own
@@ -74,66 +75,72 @@ type Tools struct {
 	NewSymbolizer func() *symbolize.Symbolizer
 
 	before Use // up to the last job
-	// Ask asks whoever wants the job; nil: nobody answers.
+	// Ask asks the caller of the job; nil: it answers no questions.
 	Ask  remote.Ask
-	host remote.Host // what walks their targets
+	host remote.Host // walks targets of callers
 }
 
 // forget replaces the Symbolizer.
 func (t *Tools) forget() {
-	_ = t.Symbolizer.Close() // it was read alone
+	_ = t.Symbolizer.Close() // it was only read
 	t.Symbolizer = t.NewSymbolizer()
 }
 
-// Run does the job with what in has, a regular file from its beginning, or a pipe, and
-// writes its report to out. name is in's in all that is said of it. The error of a
-// job that has no meaning is ErrUsage.
-func (j *Job) Run(ctx context.Context, t *Tools, in *os.File, name string, out io.Writer) (Outcome, error) {
-	o, err := j.run(ctx, t, in, name, out)
-	o.Used = t.used()
+// A Request is an input that a job is done with, and a place for its report.
+type Request struct {
+	Tools  *Tools
+	Input  *os.File // a regular file from its beginning, or a pipe
+	Name   string   // of the input, in reports and errors
+	Report io.Writer
+}
+
+// Run does the job. The error of a job that has no meaning is ErrUsage.
+func (j *Job) Run(ctx context.Context, r *Request) (Outcome, error) {
+	o, err := j.run(ctx, r)
+	o.Used = r.Tools.used()
 	return o, err
 }
 
-func (j *Job) run(ctx context.Context, t *Tools, in *os.File, name string, out io.Writer) (Outcome, error) {
+func (j *Job) run(ctx context.Context, r *Request) (Outcome, error) {
 	switch {
 	case j.Stack != nil:
-		return j.Stack.run(ctx, t, in, name, out)
+		return j.Stack.run(ctx, r)
 	case j.Profile != nil:
-		return j.Profile.run(ctx, t, in, name, out)
+		return j.Profile.run(ctx, r)
 	case j.Snapshot != nil:
-		return j.Snapshot.run(ctx, t, in, name, out)
+		return j.Snapshot.run(ctx, r)
 	case j.Symbolize != nil:
-		return j.Symbolize.run(ctx, t, in, out)
+		return j.Symbolize.run(r)
 	case j.Identify != nil:
-		return j.Identify.run(t, in, name)
+		return j.Identify.run(r)
 	case j.Evaluate != nil:
-		return j.Evaluate.run(ctx, t, in, name, out)
+		return j.Evaluate.run(ctx, r)
 	case j.Walk != nil:
-		return j.Walk.run(ctx, t, in, out)
+		return j.Walk.run(ctx, r)
 	}
 	return Outcome{}, wrong("a job of no kind")
 }
 
-// open opens a target by a view of the engine with options. end closes both.
-func (t *Tools) open(o engine.Options, in *os.File, name string) (target *engine.Target, end func(), err error) {
-	e, err := t.Engine.With(o)
+// open opens the input as a target, by a view of the engine with options. end closes both.
+func (r *Request) open(o engine.Options) (target *engine.Target, end func(), err error) {
+	e, err := r.Tools.Engine.With(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if target, err = e.OpenFile(in, name); err != nil {
+	if target, err = e.OpenFile(r.Input, r.Name); err != nil {
 		_ = e.Close()
 		return nil, nil, err
 	}
 	return target, func() { _ = e.Close() }, nil
 }
 
-func (s *Stack) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
-	t, end, err := tools.open(s.Engine(tools.Options), in, name)
+func (s *Stack) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	t, end, err := r.open(s.Engine(r.Tools.Options))
 	if err != nil {
 		return o, err
 	}
 	defer end()
-	return s.write(ctx, t, out, WriteOptions{})
+	return s.write(ctx, t, r.Report, WriteOptions{})
 }
 
 // write writes the stacks of a target.
@@ -150,16 +157,9 @@ func (s *Stack) write(ctx context.Context, t *engine.Target, out io.Writer, w Wr
 		return o, err
 	}
 	o.Counts = stacks.Counts()
-	err = noteUnwalked(&o, stacks.Err())
-	return o, err
-}
-
-// noteUnwalked notes in an outcome that nothing could be walked; other errors are
-// returned.
-func noteUnwalked(o *Outcome, err error) error {
-	if errors.Is(err, engine.ErrNotWalked) {
+	if err = stacks.Err(); errors.Is(err, engine.ErrNotWalked) {
 		o.Unwalked = err.Error()
-		return nil
+		return o, nil
 	}
-	return err
+	return o, err
 }

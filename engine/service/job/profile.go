@@ -6,14 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/unwindd/unwindd/engine"
 	"github.com/unwindd/unwindd/engine/report"
 )
 
-// ProfileFormats are the forms in which profiles are written.
+// ProfileFormats are the formats in which profiles are written.
 var ProfileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "firefox", "html", "json"}
 
 // DefaultJoinWindow is ten samples of perf's usual frequency, of some 1,000 in a
@@ -25,13 +24,13 @@ type Profile struct {
 	Format   string   // one of ProfileFormats; folded stacks are of the first event
 	Events   []string // none: all
 	MaxStack int      // physical frames of a stack that are walked
-	// MarkGuesses has functions of guesses marked in pprof's form, folded stacks, and those of
-	// speedscope and Firefox.
+	// MarkGuesses marks functions of guesses in the formats of pprof, folded stacks, speedscope
+	// and Firefox.
 	MarkGuesses bool
 	NoSymbols   bool     // neither functions nor lines are looked for
 	Annotate    []string // functions whose lines and instructions are written instead
-	// Part is the part of the recording that is walked, and written for who joins it; nil:
-	// the profile of all is made.
+	// Part is the part of the recording that is walked, and written to be joined with the
+	// others; nil: the whole profile is made.
 	Part *engine.ProfilePart `json:",omitempty"`
 	// Joined are how many bytes each part of the recording gave. They follow its Size bytes.
 	// None: the samples are walked here.
@@ -42,7 +41,7 @@ type Profile struct {
 // NewProfile is a Profile with the defaults: all events, as text.
 func NewProfile() Profile { return Profile{Format: "text", MaxStack: engine.DefaultMaxFrames} }
 
-// Check says what has no meaning, in the words of flags.
+// Check refuses options that have no meaning, in the words of flags.
 func (p *Profile) Check() error {
 	if err := checkFormat(p.Format, ProfileFormats); err != nil {
 		return err
@@ -92,42 +91,42 @@ func (p *Profile) WriteReport(r *report.Profile, w io.Writer, o report.TextOptio
 	return r.WriteText(w, o)
 }
 
-// parts are what parts of the recording gave, which follow it in the file.
-func (p *Profile) parts(in io.ReaderAt) (list []io.Reader) {
-	at := p.Size
+// parts returns the results of parts of the recording, which follow it in the file.
+func (p *Profile) parts(file io.ReaderAt) (list []io.Reader) {
+	offset := p.Size
 	for _, size := range p.Joined {
-		list = append(list, io.NewSectionReader(in, at, size))
-		at += size
+		list = append(list, io.NewSectionReader(file, offset, size))
+		offset += size
 	}
 	return list
 }
 
-func (p *Profile) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
-	options := tools.Options
+func (p *Profile) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	options := r.Tools.Options
 	options.MaxFrames, options.NoSymbols = p.MaxStack, p.NoSymbols || p.Part != nil
-	e, err := tools.Engine.With(options)
+	e, err := r.Tools.Engine.With(options)
 	if err != nil {
 		return o, err
 	}
 	defer e.Close()
 	// A recording is opened by its path, because it may be a folder.
-	path := fmt.Sprintf("/proc/self/fd/%d", in.Fd())
+	path := fmt.Sprintf("/proc/self/fd/%d", r.Input.Fd())
 	if p.Part != nil {
-		if err := e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, out); err != nil {
-			return o, renamed(err, path, name)
+		if err := e.ProfilePart(ctx, path, *p.Part, engine.ProfileOptions{}, r.Report); err != nil {
+			return o, renamed(err, path, r.Name)
 		}
 		return o, nil
 	}
-	made, err := e.Profile(ctx, path, engine.ProfileOptions{
-		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(in), Size: p.Size,
+	whole, err := e.Profile(ctx, path, engine.ProfileOptions{
+		JoinWindow: DefaultJoinWindow, Annotate: p.Annotate, Parts: p.parts(r.Input), Size: p.Size,
 	})
 	if err != nil {
-		return o, renamed(err, path, name)
+		return o, renamed(err, path, r.Name)
 	}
-	rename(made, path, name)
-	r, err := report.NewProfile(made, p.Events...)
+	rename(whole, path, r.Name)
+	selected, err := report.NewProfile(whole, p.Events...)
 	if err != nil {
-		return o, wrong("%v", renamed(err, path, name))
+		return o, wrong("%v", renamed(err, path, r.Name))
 	}
-	return o, p.WriteReport(r, out, report.TextOptions{})
+	return o, p.WriteReport(selected, r.Report, report.TextOptions{})
 }

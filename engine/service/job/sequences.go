@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// ofLane are the stacks of one lane, without those of threads that do not have it.
+// ofLane yields the stacks of one lane, of the threads that have it.
 func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
@@ -20,7 +20,7 @@ func ofLane(stacks iter.Seq[*engine.Stack], lane uint32) iter.Seq[*engine.Stack]
 	}
 }
 
-// topOf are stacks with their n innermost frames.
+// topOf yields stacks with their n innermost frames.
 func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
@@ -31,7 +31,7 @@ func topOf(stacks iter.Seq[*engine.Stack], n int) iter.Seq[*engine.Stack] {
 	}
 }
 
-// pulled are stacks of which the first one was asked for before.
+// pulled yields stacks of which the first was already taken.
 func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s, ok := first, true; ok && yield(s); {
@@ -40,15 +40,15 @@ func pulled(first *engine.Stack, next func() (*engine.Stack, bool)) iter.Seq[*en
 	}
 }
 
-// walked notes what the exit status depends on, and counts, of stacks that go by.
+// walked counts stacks that pass, and remembers whether any was walked.
 type walked struct {
 	target   *engine.Target
-	first    *engine.Stack // as far as it is needed
-	isWalked bool          // one of them was
+	first    *engine.Stack // its thread and why it stopped
+	isWalked bool          // at least one stack was walked
 	counts   Counts
 }
 
-// over passes stacks on.
+// over yields the stacks that it counts.
 func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
@@ -65,7 +65,7 @@ func (k *walked) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 }
 
 // Counts are how many stacks were written, and how many of their frames, inlined calls not
-// counted, were found in each way; and why the stacks ended.
+// counted, were found by each method; and why the stacks ended.
 type Counts struct {
 	Stacks int                       `json:",omitempty"`
 	Frames map[engine.FoundBy]int    `json:",omitempty"`
@@ -83,7 +83,7 @@ func (c *Counts) add(s *engine.Stack) {
 	}
 }
 
-// AllFrames is how many frames there are, however they were found.
+// AllFrames returns how many frames there are, however they were found.
 func (c *Counts) AllFrames() (sum int) {
 	for _, n := range c.Frames {
 		sum += n
@@ -91,7 +91,7 @@ func (c *Counts) AllFrames() (sum int) {
 	return sum
 }
 
-// err says that nothing could be walked.
+// err returns an error where nothing could be walked.
 func (k *walked) err() error {
 	if k.isWalked {
 		return nil
@@ -99,5 +99,5 @@ func (k *walked) err() error {
 	return k.target.NotWalked(k.first)
 }
 
-// inWords lists what was expected.
+// inWords joins alternatives for a message.
 func inWords(list []string) string { return strings.Join(list, " or ") }

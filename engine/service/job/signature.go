@@ -13,13 +13,13 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// unsigned are the flags that say how stacks are written, or cut what a signature is made
-// of.
+// unsigned are the flags that have no meaning for a signature: they choose how stacks are
+// written, or cut the stack that a signature is made of.
 var unsigned = []string{
 	"registers", "lanes", "lane", "locals", "globals", "source", "code", "top", "max-frames", "no-inlines", "no-fold",
 }
 
-// checkSignature refuses what means nothing for a signature.
+// checkSignature refuses options that have no meaning for a signature.
 func (s *Stack) checkSignature(isSet func(flag string) bool) error {
 	if s.SignatureVersion == 0 {
 		s.SignatureVersion = engine.SignatureVersion
@@ -38,13 +38,13 @@ func (s *Stack) checkSignature(isSet func(flag string) bool) error {
 	return checkFormat(s.Format, []string{"text", "json"})
 }
 
-// signs says whether signatures of the stacks that are walked are wanted, and what is
-// walked is enough for one.
+// signs reports whether the stacks come with signatures: these are requested, and no option cuts
+// the stacks.
 func (s *Stack) signs() bool {
 	return s.Signature || s.Format == "json" && !s.NoInlines && s.MaxFrames >= engine.DefaultMaxFrames
 }
 
-// signed are the signatures of threads that crashed, made while their stacks go by.
+// signed has the signatures of threads that crashed, made while their stacks pass.
 type signed struct {
 	ctx     context.Context
 	target  *engine.Target
@@ -57,7 +57,7 @@ func newSigned(ctx context.Context, t *engine.Target, fact string, version int) 
 	return &signed{ctx, t, fact, version, map[*target.Thread]*engine.Signature{}}
 }
 
-// over passes stacks on.
+// over yields the stacks whose signatures it makes.
 func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	return func(yield func(*engine.Stack) bool) {
 		for s := range stacks {
@@ -72,9 +72,9 @@ func (k *signed) over(stacks iter.Seq[*engine.Stack]) iter.Seq[*engine.Stack] {
 	}
 }
 
-func (k *signed) of(th *target.Thread) *engine.Signature { return k.known[th] }
+func (k *signed) signature(th *target.Thread) *engine.Signature { return k.known[th] }
 
-// signatureThread is the thread whose signature is asked for.
+// signatureThread returns the thread whose signature is requested.
 func (s *Stack) signatureThread(t *engine.Target) (*target.Thread, error) {
 	if s.Thread != "" {
 		list, err := s.selected(t)
@@ -89,7 +89,7 @@ func (s *Stack) signatureThread(t *engine.Target) (*target.Thread, error) {
 	return nil, fmt.Errorf("%s: none of its %d threads crashed: expected --thread ID too", t.Info().Path, len(t.Threads()))
 }
 
-// sign walks the stack whose signature is asked for.
+// sign walks the stack whose signature is requested.
 func (p *Stacks) sign(ctx context.Context, t *engine.Target) error {
 	th, err := p.signatureThread(t)
 	if err != nil {

@@ -4,8 +4,6 @@ package job
 
 import (
 	"context"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,22 +15,22 @@ type Snapshot struct {
 	Files bool // with the files of the code whose build IDs the target states
 }
 
-func (s *Snapshot) run(ctx context.Context, tools *Tools, in *os.File, name string, out io.Writer) (o Outcome, err error) {
-	t, end, err := tools.open(tools.Options, in, name)
+func (s *Snapshot) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	t, end, err := r.open(r.Tools.Options)
 	if err != nil {
 		return o, err
 	}
 	defer end()
-	made, err := t.Snapshot(ctx, engine.SnapshotOptions{Files: s.Files})
+	taken, err := t.Snapshot(ctx, engine.SnapshotOptions{Files: s.Files})
 	if err != nil {
 		return o, err
 	}
-	o.Counts = Counts{Stacks: len(made.Threads)}
-	o.Problems = slices.Concat(t.Problems(), made.Problems)
-	if made.Unwalked != nil {
-		return o, made.Unwalked
+	o.Counts = Counts{Stacks: len(taken.Threads)}
+	o.Problems = slices.Concat(t.Problems(), taken.Problems)
+	if taken.Unwalked != nil {
+		return o, taken.Unwalked
 	}
-	return o, made.Write(out)
+	return o, taken.Write(r.Report)
 }
 
 // A renamedError has another name of a file in its text.
@@ -44,15 +42,15 @@ type renamedError struct {
 func (e renamedError) Error() string { return e.text }
 func (e renamedError) Unwrap() error { return e.error }
 
-// renamed is an error with another name of a file.
-func renamed(err error, from, to string) error {
-	return renamedError{err, strings.ReplaceAll(err.Error(), from, to)}
+// renamed returns an error with another name of a file.
+func renamed(err error, name, newName string) error {
+	return renamedError{err, strings.ReplaceAll(err.Error(), name, newName)}
 }
 
 // rename gives the file of a profile another name.
-func rename(p *engine.Profile, from, to string) {
-	p.Path = to
+func rename(p *engine.Profile, name, newName string) {
+	p.Path = newName
 	for i, problem := range p.Problems {
-		p.Problems[i] = strings.ReplaceAll(problem, from, to)
+		p.Problems[i] = strings.ReplaceAll(problem, name, newName)
 	}
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job is what can be asked of an engine in one go, whoever asks: the command
-// line, or a daemon for somebody else. A job says what engine it needs, and writes its
-// report.
+// Package job has the requests that an engine answers in one go, from the command line or by a
+// daemon. A job chooses the options of the engine that it needs, and writes its report.
 package job
 
 import (
@@ -23,17 +22,17 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ErrUsage is wrapped by errors that say that what was asked for has no meaning.
+// ErrUsage is wrapped by the errors of requests that have no meaning.
 var ErrUsage = errors.New("wrong usage")
 
-// A usageError says what is wrong, without a word about that it is.
+// A usageError is an ErrUsage whose text is the reason alone.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
 
 func wrong(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// StackFormats are the forms in which stacks are written.
+// StackFormats are the formats in which stacks are written.
 var StackFormats = []string{"text", "json", "html", "breakpad"}
 
 // A Stack asks for the stacks of a target. NewStack gives the defaults.
@@ -44,7 +43,7 @@ type Stack struct {
 	Top        int      // the N innermost frames of each stack; 0: all
 	Registers  bool     // the registers of every frame
 	Goroutines bool     // the goroutines of Go programs too
-	Lanes      bool     // what the lanes of waves do in every frame
+	Lanes      bool     // the lanes of waves in every frame
 	Lane       int      // the stack of one lane; -1: of the thread
 	Locals     bool     // the variables of every frame
 	Globals    []string // variables of the target by name
@@ -55,10 +54,10 @@ type Stack struct {
 	NoInlines  bool
 	NoFold     bool // equal stacks one by one, and every frame of a recursion
 	Signature  bool // only the signature of the crash
-	// SignatureVersion is that of the rules of signatures; 0: the newest.
+	// SignatureVersion is the version of the rules of signatures; 0: the newest.
 	SignatureVersion int
 
-	// WithPath says of the signature which target it is of: there are several.
+	// WithPath writes the path of the target with the signature: there are several.
 	WithPath bool
 }
 
@@ -67,8 +66,8 @@ func NewStack() Stack {
 	return Stack{Format: "text", Lane: -1, Limits: value.DefaultLimits, MaxFrames: engine.DefaultMaxFrames}
 }
 
-// Check says what has no meaning, in the words of flags. isSet says whether a flag was
-// given at all. MaxFrames of 0 is taken for all.
+// Check refuses options that have no meaning, in the words of flags. isSet reports whether a
+// flag was set. MaxFrames of 0 is taken for all.
 func (s *Stack) Check(isSet func(flag string) bool) error {
 	if err := checkFormat(s.Format, StackFormats); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (s *Stack) Check(isSet func(flag string) bool) error {
 	return CheckLimits(s.Limits)
 }
 
-// checkFormat refuses a form that there is none of.
+// checkFormat refuses a format that is not among formats.
 func checkFormat(format string, formats []string) error {
 	if slices.Contains(formats, format) {
 		return nil
@@ -110,7 +109,7 @@ func checkFormat(format string, formats []string) error {
 	return wrong("--format %s: expected %s", format, inWords(formats))
 }
 
-// CheckLimits says what of limits of values has no meaning.
+// CheckLimits refuses limits of values that have no meaning.
 func CheckLimits(l value.Limits) error {
 	switch {
 	case l.Depth < 1 || l.Depth > value.MaxDepth:
@@ -121,7 +120,7 @@ func CheckLimits(l value.Limits) error {
 	return nil
 }
 
-// Engine adds to options of an engine what the stacks need.
+// Engine returns options of an engine with those that the stacks need.
 func (s *Stack) Engine(o engine.Options) engine.Options {
 	o.MaxFrames, o.NoInlines, o.Registers, o.SourceLines = s.MaxFrames, s.NoInlines, s.Registers, s.Source
 	o.Lanes = s.Lanes || s.Lane >= 0 || s.Format == "json" || s.Format == "html"
@@ -132,18 +131,18 @@ func (s *Stack) Engine(o engine.Options) engine.Options {
 	return o
 }
 
-// Stacks are the stacks of a target as they were asked for. Close closes what was opened
-// for them, but not the target.
+// Stacks are the requested stacks of a target. Close closes what was opened for them, but not
+// the target.
 type Stacks struct {
 	*Stack
-	target *engine.Target // with goroutines, where they were asked for
+	target *engine.Target // with goroutines, where they are requested
 	stacks *report.Stacks
-	signed *report.Signature // in the place of stacks
+	signed *report.Signature // if not nil, there are no stacks
 	walked *walked
 	ends   []func() // in reverse
 }
 
-// Of finds out what is to be written of a target.
+// Of selects the stacks of a target.
 func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 	p := &Stacks{Stack: s}
 	if err := p.fill(ctx, t); err != nil {
@@ -153,12 +152,12 @@ func (s *Stack) Of(ctx context.Context, t *engine.Target) (*Stacks, error) {
 	return p, nil
 }
 
-// fill selects what is to be written.
+// fill sets the stacks, or the signature.
 func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if p.Goroutines {
-		with := t.WithGoroutines(ctx)
-		p.ends = append(p.ends, func() { _ = with.Close() })
-		t = with
+		all := t.WithGoroutines(ctx)
+		p.ends = append(p.ends, func() { _ = all.Close() })
+		t = all
 	}
 	if p.Signature {
 		return p.sign(ctx, t)
@@ -190,21 +189,21 @@ func (p *Stacks) fill(ctx context.Context, t *engine.Target) error {
 	if p.stacks.Globals, err = p.readGlobals(ctx, t); err != nil {
 		return err
 	}
-	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.of
+	p.stacks.Fact, p.stacks.FirstCrash, p.stacks.Signature = known, first, signed.signature
 	if p.Code > 0 {
 		p.stacks.ShowCode(ctx, t.CodeReader(p.Code))
 	}
 	return nil
 }
 
-// Target is the target whose stacks are written: the one that was given, or that with its
-// goroutines.
+// Target returns the target whose stacks are written: the caller's, or one with its goroutines
+// too.
 func (p *Stacks) Target() *engine.Target { return p.target }
 
-// WriteOptions say what is not about the stacks.
+// WriteOptions are options of the text, whatever the stacks are.
 type WriteOptions struct {
 	Color   bool // colours of terminals
-	Verbose bool // also what was looked for
+	Verbose bool // with the files that were looked for
 }
 
 // WriteReport writes the stacks while they are walked.
@@ -225,11 +224,11 @@ func (p *Stacks) WriteReport(ctx context.Context, w io.Writer, o WriteOptions) e
 	return p.stacks.WriteText(w, text)
 }
 
-// Err says, after WriteReport, that nothing could be walked for lack of an architecture: it
-// wraps engine.ErrNotWalked.
+// Err returns, after WriteReport, an error that wraps engine.ErrNotWalked where nothing could be
+// walked for lack of an architecture.
 func (p *Stacks) Err() error { return p.walked.err() }
 
-// Counts are what was written so far.
+// Counts returns the counts of the stacks that were written so far.
 func (p *Stacks) Counts() Counts { return p.walked.counts }
 
 // Close closes what was opened for the stacks.
@@ -239,8 +238,8 @@ func (p *Stacks) Close() {
 	}
 }
 
-// readGlobals reads the variables that were asked for by name, those of threads as the
-// first thread has them that crashed. One that nothing has is a mistake of the user's.
+// readGlobals reads the requested variables by name, thread-local ones of the first thread that
+// crashed. A name that no module has is a mistake of the user.
 func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []report.Global, err error) {
 	threads := t.Threads()
 	if len(s.Globals) == 0 || len(threads) == 0 {
@@ -265,8 +264,8 @@ func (s *Stack) readGlobals(ctx context.Context, t *engine.Target) (list []repor
 	return list, nil
 }
 
-// selected are the threads to write. Where each is written by itself, as text, those
-// that crashed are the first.
+// selected returns the threads to write. Where each is written by itself, as text, those that
+// crashed come first.
 func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
 	if s.Crashed {
 		list := slices.DeleteFunc(slices.Clone(t.Threads()), func(th *target.Thread) bool { return !th.Crashed })
@@ -291,7 +290,7 @@ func (s *Stack) selected(t *engine.Target) ([]*target.Thread, error) {
 	return nil, fmt.Errorf("%s: no thread %s among its %d", t.Info().Path, s.Thread, len(t.Threads()))
 }
 
-// isLast is 0 of a thread that crashed, and 1 of others.
+// isLast returns 0 for a thread that crashed, and 1 for others.
 func isLast(th *target.Thread) int {
 	if th.Crashed {
 		return 0

@@ -4,19 +4,19 @@ package job
 
 import "github.com/unwindd/unwindd/engine/plugin"
 
-// A Use is what was used of what is kept from one job to the next.
+// A Use counts what a job used of the state that is kept from one job to the next.
 type Use struct {
-	// CodeObjects and NewCodeObjects are how many code objects were asked for whose rows and
-	// names were there from before, and how many were not.
+	// CodeObjects counts code objects whose rows and names an earlier job had left, and
+	// NewCodeObjects the others.
 	CodeObjects    uint64 `json:",omitempty"`
 	NewCodeObjects uint64 `json:",omitempty"`
 	// Plugins are the processes of plugins, by the plugin's name.
 	Plugins map[string]plugin.Counts `json:",omitempty"`
-	// HasGivenUp says that a plugin failed so often that it is not started again.
+	// HasGivenUp: a plugin failed so often that it is not started again.
 	HasGivenUp bool `json:",omitempty"`
 }
 
-// used is what was used since the last call.
+// used returns what was used since the last call.
 func (t *Tools) used() (u Use) {
 	hits, misses := t.Engine.Library().Uses()
 	u.CodeObjects, u.NewCodeObjects = hits-t.before.CodeObjects, misses-t.before.NewCodeObjects

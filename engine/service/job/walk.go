@@ -6,25 +6,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/unwindd/unwindd/engine/object"
 	"github.com/unwindd/unwindd/engine/service/remote"
 )
 
-// A Walk asks for the stacks of a target that stays with who asks: what is read is its head
-// (remote.Head), and the rest is asked for.
+// A Walk asks for the stacks of a target that stays with the caller: the input is its
+// description (remote.Head), and the caller is asked for the rest.
 type Walk struct {
 	Stack Stack
 	Write WriteOptions
 }
 
-func (w *Walk) run(ctx context.Context, tools *Tools, in *os.File, out io.Writer) (o Outcome, err error) {
+func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
+	tools := r.Tools
 	if tools.Ask == nil {
 		return o, errors.New("nobody answers what is asked of the target")
 	}
-	head, err := readHead(in)
+	head, err := readHead(r.Input)
 	if err != nil {
 		return o, err
 	}
@@ -40,14 +40,14 @@ func (w *Walk) run(ctx context.Context, tools *Tools, in *os.File, out io.Writer
 	t := e.Attach(state)
 	defer t.Close()
 	t.SetInputProblems(head.Packed)
-	o, err = w.Stack.write(ctx, t, out, w.Write)
+	o, err = w.Stack.write(ctx, t, r.Report, w.Write)
 	// What was not answered is missing in the report.
 	return o, errors.Join(tools.host.Err(), err)
 }
 
-// readHead reads the head of a target, which is a file.
-func readHead(in *os.File) (*remote.Head, error) {
-	m, err := object.MapFile(in, "the head of the target")
+// readHead reads the description of a target from a file.
+func readHead(f *os.File) (*remote.Head, error) {
+	m, err := object.MapFile(f, "the head of the target")
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// Asked is the job as another machine is asked for it: the kind, and its options. name is what
-// the target is called. ok is false for a job that nobody else does.
-func (j *Job) Asked(name string) (kind string, options proto.Message, ok bool) {
+// Wire returns the job as a request to another machine: its kind, and its options with the name
+// of the target. ok is false for a job that only this machine does.
+func (j *Job) Wire(name string) (kind string, options proto.Message, ok bool) {
 	switch {
 	case j.Stack != nil:
 		o := j.Stack.Wire()
@@ -27,7 +27,7 @@ func (j *Job) Asked(name string) (kind string, options proto.Message, ok bool) {
 	return "", nil, false
 }
 
-// Wire are the options of a server that stand for the job, which is checked.
+// Wire returns the options of a server for the job, which is checked.
 func (s *Stack) Wire() *pb.StackOptions {
 	o := &pb.StackOptions{
 		Format: s.Format, Thread: s.Thread, Crashed: s.Crashed, Top: uint32(s.Top), Registers: s.Registers, Goroutines: s.Goroutines, //nolint:gosec // checked
@@ -45,7 +45,7 @@ func (s *Stack) Wire() *pb.StackOptions {
 	return o
 }
 
-// Wire are the options of a server that stand for the job, which is checked.
+// Wire returns the options of a server for the job, which is checked.
 func (p *Profile) Wire() *pb.ProfileOptions {
 	o := &pb.ProfileOptions{Format: p.Format, Event: p.Events, NoSymbols: p.NoSymbols, Annotate: p.Annotate, MarkGuesses: p.MarkGuesses}
 	if p.MaxStack != engine.DefaultMaxFrames {

@@ -202,7 +202,7 @@ func (w *worker) run(ctx context.Context, r *run, in, out *os.File) (o job.Outco
 		}
 	}()
 	w.tools.Engine.Plugins().ForgetProblems() // those of the job before
-	o, err := r.Job.Run(ctx, &w.tools, in, r.Name, out)
+	o, err := r.Job.Run(ctx, &job.Request{Tools: &w.tools, Input: in, Name: r.Name, Report: out})
 	return o, failureOf(ctx, err)
 }
 

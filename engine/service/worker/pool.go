@@ -110,15 +110,18 @@ type Asker func(question []byte) (answer []byte, path string, err error)
 // maxTries is how often a job is begun whose worker somebody killed, and a worker started.
 const maxTries = 3
 
-// Do has a worker do a job with what in has, a regular file that is not moved. It waits for
-// a worker as long as ctx allows. The error is a *Failure, or what kept the server from
-// asking at all.
-func (p *Pool) Do(ctx context.Context, j *job.Job, in *os.File, name string, out Output) (job.Outcome, error) {
-	return p.DoAsking(ctx, j, in, name, out, nil)
+// A Request is a job for a worker.
+type Request struct {
+	Job    *job.Job
+	Input  *os.File // a regular file, which is read from its beginning
+	Name   string   // of the input, in reports and errors
+	Output Output
+	Asker  Asker // answers the job's questions; nil: it may ask none
 }
 
-// DoAsking is Do for a job that asks questions; nil: nobody answers any.
-func (p *Pool) DoAsking(ctx context.Context, j *job.Job, in *os.File, name string, out Output, asker Asker) (job.Outcome, error) {
+// Do has a worker do a job. It waits for a worker as long as ctx allows. The error is a
+// *Failure, or why no worker could be asked.
+func (p *Pool) Do(ctx context.Context, r *Request) (job.Outcome, error) {
 	select {
 	case p.slots <- struct{}{}:
 		defer func() { <-p.slots }()
@@ -130,14 +133,14 @@ func (p *Pool) DoAsking(ctx context.Context, j *job.Job, in *os.File, name strin
 		if err != nil {
 			return job.Outcome{}, err
 		}
-		if asker != nil {
-			w.asker.Store(&asker)
+		if r.Asker != nil {
+			w.asker.Store(&r.Asker)
 		}
-		o, f := p.do(ctx, w, j, in, name, out)
+		o, f := p.do(ctx, w, r)
 		if f == nil {
 			return o, nil
 		}
-		if f.Kind != Crashed || !isEnded(w) || !w.isKilled() || try == maxTries || ctx.Err() != nil || !out.Restart() {
+		if f.Kind != Crashed || !isEnded(w) || !w.isKilled() || try == maxTries || ctx.Err() != nil || !r.Output.Restart() {
 			return o, f
 		}
 	}
@@ -218,8 +221,8 @@ func (p *Pool) giveBack(w *process) {
 const cancelGrace = time.Second
 
 // do has one worker do a job. A worker that is not given back is ended.
-func (p *Pool) do(ctx context.Context, w *process, j *job.Job, in *os.File, name string, out io.Writer) (job.Outcome, *Failure) {
-	number, copied, f := p.begin(w, j, in, name, out)
+func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Failure) {
+	number, copied, f := p.begin(w, r)
 	if f != nil {
 		return job.Outcome{}, f
 	}
@@ -270,12 +273,12 @@ func (w *work) over() *Failure {
 	return nil
 }
 
-// begin sends a run. What the worker writes is copied to out, and copied waits until that
-// has ended, and says how.
-func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Writer) (number uint64, copied func() error, f *Failure) {
+// begin sends a run. The worker's report is copied to the output; copied waits for the end of
+// that, and returns its error.
+func (p *Pool) begin(w *process, r *Request) (number uint64, copied func() error, f *Failure) {
 	reads, writes, err := os.Pipe()
 	if err == nil {
-		_, err = in.Seek(0, io.SeekStart)
+		_, err = r.Input.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		p.giveBack(w)
@@ -283,7 +286,7 @@ func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Wr
 	}
 	w.number++
 	w.fetches.Store(0)
-	err = w.conn.send(toWorker{Run: &run{w.number, name, *j}}, in, writes)
+	err = w.conn.send(toWorker{Run: &run{w.number, r.Name, *r.Job}}, r.Input, writes)
 	_ = writes.Close()
 	if err != nil {
 		_ = reads.Close()
@@ -296,7 +299,7 @@ func (p *Pool) begin(w *process, j *job.Job, in *os.File, name string, out io.Wr
 	go func() {
 		defer reads.Close()
 		most := p.answer.Load()
-		n, err := io.Copy(out, io.LimitReader(reads, most+1))
+		n, err := io.Copy(r.Output, io.LimitReader(reads, most+1))
 		if err == nil && n > most {
 			err = fmt.Errorf("the answer has more than %d bytes", most)
 		}

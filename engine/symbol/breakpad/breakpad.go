@@ -132,7 +132,7 @@ func (f *File) MemorySize() uint64 {
 // again, and while this runs.
 func (f *File) ReleasePages() {
 	if f.mapping != nil {
-		f.mapping.GiveBack(0, uint64(len(f.data)))
+		f.mapping.ReleasePages(0, uint64(len(f.data)))
 	}
 }
 

@@ -81,12 +81,12 @@ func (x *indexer) read() {
 		x.end = x.lineEnd(x.offset)
 		x.line(fields(x.data[x.offset:x.end]))
 		if x.mapping != nil && x.end-given >= chunk {
-			x.mapping.GiveBack(given, x.end)
+			x.mapping.ReleasePages(given, x.end)
 			given = x.end
 		}
 	}
 	if x.mapping != nil {
-		x.mapping.GiveBack(given, x.limit)
+		x.mapping.ReleasePages(given, x.limit)
 	}
 }
 

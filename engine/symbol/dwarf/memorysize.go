@@ -25,7 +25,7 @@ func (r *Reader) Rest() {
 	f := r.main
 	for _, section := range [][]byte{f.info, f.line, f.str, f.rnglists, f.debugRanges} {
 		if len(section) >= leastRested {
-			f.object.GiveBack(section)
+			f.object.ReleasePages(section)
 		}
 	}
 }

@@ -6,9 +6,9 @@ package elfcore
 // has them in its cache as long as it likes, and maps them again when they are read.
 func (c *Core) ReleasePages() {
 	if c.mapping != nil {
-		c.mapping.GiveBack(0, ^uint64(0))
+		c.mapping.ReleasePages(0, ^uint64(0))
 	}
 	for _, m := range c.beside {
-		m.GiveBack(0, ^uint64(0))
+		m.ReleasePages(0, ^uint64(0))
 	}
 }

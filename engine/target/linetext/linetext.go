@@ -147,6 +147,6 @@ func (f *File) giveBack(given, seen int) int {
 	if f.mapping == nil || seen-given < window {
 		return given
 	}
-	f.mapping.GiveBack(uint64(given), uint64(seen)) //nolint:gosec // not negative
+	f.mapping.ReleasePages(uint64(given), uint64(seen)) //nolint:gosec // not negative
 	return seen
 }

@@ -338,7 +338,7 @@ func (t *Target) MemorySize() (n uint64) {
 // ReleasePages gives back the pages of the dump that were read.
 func (t *Target) ReleasePages() {
 	if t.mapping != nil {
-		t.mapping.GiveBack(0, ^uint64(0))
+		t.mapping.ReleasePages(0, ^uint64(0))
 	}
 }
 

@@ -22,5 +22,5 @@ func (p *pages) pass(size uint64) {
 		return
 	}
 	p.passed = 0
-	p.mapping.GiveBack(0, ^uint64(0))
+	p.mapping.ReleasePages(0, ^uint64(0))
 }

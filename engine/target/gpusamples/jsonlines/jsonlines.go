@@ -279,7 +279,7 @@ const window = 16 << 20
 func (f *File) giveBack(s *scanner) {
 	done := len(f.data) - len(s.data) - len(s.text) - 1
 	if f.mapping != nil && done-s.given >= window {
-		f.mapping.GiveBack(uint64(s.given), uint64(done)) //nolint:gosec // not negative
+		f.mapping.ReleasePages(uint64(s.given), uint64(done)) //nolint:gosec // not negative
 		s.given = done
 	}
 }

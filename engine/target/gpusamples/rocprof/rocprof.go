@@ -166,7 +166,7 @@ func (f *File) passed(at int) {
 
 func (f *File) giveBack(from, to int) {
 	if f.mapping != nil && from < to {
-		f.mapping.GiveBack(uint64(from), uint64(to)) //nolint:gosec // offsets in the file
+		f.mapping.ReleasePages(uint64(from), uint64(to)) //nolint:gosec // offsets in the file
 	}
 }
 

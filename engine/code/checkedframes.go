@@ -16,31 +16,31 @@ import (
 type checkedFrames struct{ object *Object }
 
 func newCheckedFrames(o *Object) RowSource {
-	if !o.checksCFI {
+	if !o.plugin.checksCFI {
 		return nil
 	}
 	return checkedFrames{o}
 }
 
-func (s checkedFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
+func (s checkedFrames) Row(ctx context.Context, l *Lookup) (*Row, error) {
 	o := s.object
-	bounds := o.describedBounds(at.Address)
+	bounds := o.rows.bounds(l.Address)
 	if !bounds.IsKnown {
 		return nil, nil
 	}
-	rules, err := o.readFunction(ctx, at.PC, at.Address, at.IsExact, bounds)
+	rules, err := o.code.rules(ctx, l.codeRequest(bounds))
 	switch {
 	case ctx.Err() != nil:
 		return nil, err
 	case err != nil:
-		at.problem("call frame information is not checked by the code: %v", err)
+		l.problem("call frame information is not checked by the code: %v", err)
 		return nil, nil
 	}
-	reason := rules.ContradictionAt(at.Address)
-	row := rowIn(rules.Rows, at.Address)
+	reason := rules.ContradictionAt(l.Address)
+	row := rowIn(rules.Rows, l.Address)
 	if reason == "" || row == nil {
 		if rules.Complete {
-			at.code = row
+			l.code = row
 		}
 		return nil, nil
 	}
@@ -48,18 +48,17 @@ func (s checkedFrames) Row(ctx context.Context, at *Lookup) (*Row, error) {
 	return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: rules.Complete}, nil
 }
 
-// completeByCode puts into a row of call frame information the rules of registers that it
-// leaves out and the code changes: LLVM 23 writes none for EXEC, and of others those alone
-// that a function itself is known to change. It answers in which dialect the row is then.
-// Compilers that write whole rules for accelerators have them in .debug_frame, LLVM 23 in
-// .eh_frame.
-func (at *Lookup) completeByCode(row *cfi.Row, dialect *locexpr.Dialect) *locexpr.Dialect {
-	if at.code == nil {
+// completeByCode adds to a row of call frame information the rules of registers that it leaves
+// out and the code changes: LLVM 23 writes none for EXEC, and for other registers only where the
+// function itself is known to change them. It returns the dialect of the resulting row. Compilers
+// that write whole rules for accelerators have them in .debug_frame, LLVM 23 in .eh_frame.
+func (l *Lookup) completeByCode(row *cfi.Row, dialect *locexpr.Dialect) *locexpr.Dialect {
+	if l.code == nil {
 		return dialect
 	}
-	// Rules of the code are in the canonical dialect, of which these are parts.
+	// Rules of the code are in the canonical dialect, which contains these.
 	isPart := dialect == nil || dialect.Name == locexpr.DWARF5.Name || dialect.Name == locexpr.LLVMUser.Name
-	for _, r := range at.code.Rules {
+	for _, r := range l.code.Rules {
 		i, isSaid := slices.BinarySearchFunc(row.Rules, r.Column, func(r cfi.RegisterRule, column uint64) int { return cmp.Compare(r.Column, column) })
 		switch {
 		case isSaid && row.Rules[i].Rule.Kind != cfi.Unspecified:
@@ -77,14 +76,4 @@ func (at *Lookup) completeByCode(row *cfi.Row, dialect *locexpr.Dialect) *locexp
 		return locexpr.Canonical
 	}
 	return dialect
-}
-
-// describedBounds are those of the FDE at an address.
-func (o *Object) describedBounds(address uint64) Bounds {
-	for _, t := range o.frames {
-		if fde, err := t.FDE(address); err == nil {
-			return Bounds{Start: fde.Start, End: fde.End, IsKnown: true}
-		}
-	}
-	return Bounds{}
 }

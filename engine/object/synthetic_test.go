@@ -34,11 +34,11 @@ func TestStandInsAreTheSectionsThatProgramHeadersLeadTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(bare.Sections()) > 0 || len(bare.StandIns()) < 4 || len(whole.StandIns()) != len(whole.Sections()) {
-			t.Errorf("%s: %d sections, %d in their place; with headers %d", file, len(bare.Sections()), len(bare.StandIns()), len(whole.StandIns()))
+		if len(bare.Sections()) > 0 || len(bare.SyntheticSections()) < 4 || len(whole.SyntheticSections()) != len(whole.Sections()) {
+			t.Errorf("%s: %d sections, %d in their place; with headers %d", file, len(bare.Sections()), len(bare.SyntheticSections()), len(whole.SyntheticSections()))
 		}
 		for _, name := range []string{".dynsym", ".dynstr", ".dynamic"} {
-			want, got := whole.Section(name), bare.StandIn(name)
+			want, got := whole.Section(name), bare.SyntheticSection(name)
 			if want == nil {
 				continue
 			}
@@ -52,7 +52,7 @@ func TestStandInsAreTheSectionsThatProgramHeadersLeadTo(t *testing.T) {
 
 func checkStandIns(t *testing.T, file string, whole, bare *Object) {
 	t.Helper()
-	list := bare.StandIns()[1:]
+	list := bare.SyntheticSections()[1:]
 	for i, s := range list {
 		for _, other := range list[:i] {
 			if s.Address < other.Address+other.Size && other.Address < s.Address+s.Size {
@@ -96,7 +96,7 @@ func TestStandInsOfDamagedSegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list := o.StandIns(); len(list) < 2 || o.StandIn(".text") == nil {
+	if list := o.SyntheticSections(); len(list) < 2 || o.SyntheticSection(".text") == nil {
 		t.Errorf("%d sections, %v", len(list), o.Problems())
 	}
 }

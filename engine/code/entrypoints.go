@@ -9,29 +9,28 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// This file finds the code where stacks begin, which nothing called.
+// This file finds the code at which stacks begin, which nothing called.
 
 // maxEntryCode bounds the code between a program's entry point and its first call.
 const maxEntryCode = 64
 
-// beginnings are places that nothing called: the entry points of programs, and
-// functions of which the plugin says so. They have a row here where no other
-// source had one.
-type beginnings struct{ object *Object }
+// entryPoints are the entry points of programs, and functions that the plugin declares to have
+// no caller. They have a row here where no other source had one.
+type entryPoints struct{ object *Object }
 
-func newBeginnings(o *Object) RowSource { return beginnings{o} }
+func newEntryPoints(o *Object) RowSource { return entryPoints{o} }
 
-func (s beginnings) Row(ctx context.Context, at *Lookup) (*Row, error) {
-	if at.outermost == "" && s.object.isAtEntryPoint(ctx, at.PC, at.IsExact) {
+func (s entryPoints) Row(ctx context.Context, l *Lookup) (*Row, error) {
+	if l.outermost == "" && s.object.isAtEntryPoint(ctx, l.PC, l.IsExact) {
 		return &Row{Outermost: "the program begins there"}, nil
 	}
-	if at.outermost != "" {
+	if l.outermost != "" {
 		return &Row{}, nil
 	}
 	return nil, nil
 }
 
-// isAtEntryPoint says whether a PC is between the entry point of a program, or of a
+// isAtEntryPoint reports whether a PC is between the entry point of a program, or of a
 // dynamic linker, and the end of its first call: the kernel begins there, and no
 // code calls it. pc is an address of the object.
 func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool {
@@ -55,7 +54,7 @@ func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool
 	}
 	sites, err := c.Ask(ctx, o.machine)
 	if err != nil {
-		return false // nobody can say where calls are
+		return false // it is not known where calls are
 	}
 	for n, site := range sites {
 		isCaller := !exact && n == len(sites)-1
@@ -66,9 +65,8 @@ func (o *Object) isAtEntryPoint(ctx context.Context, pc uint64, exact bool) bool
 	return true
 }
 
-// enteredRow is the row of a function that begins at pc, where no call ends: the
-// function is one that is returned to, such as the one below the first function of
-// a context.
+// enteredRow returns the row of a function that begins at pc, where no call ends: the function
+// is entered by a return, such as the one below the first function of a context.
 func (o *Object) enteredRow(ctx context.Context, t *cfi.Table, pc uint64) (*cfi.Row, *cfi.FDE) {
 	fde, err := t.FDE(pc)
 	if err != nil || fde.Start != pc || o.isAfterCall(ctx, pc, pc-min(pc, uint64(o.machine.Description.MaxInstruction))) {

@@ -4,19 +4,19 @@ package code
 
 import "github.com/unwindd/unwindd/engine/symbol/dwarf"
 
-// This file finds out which of several functions code is of that a linker made one code of:
-// the one that the caller's call site names (DW_AT_call_origin; DWARF 5, 3.4).
+// This file tells apart functions with the same code, of which a linker kept one copy: the
+// caller's call site names the function (DW_AT_call_origin; DWARF 5, 3.4).
 
-// MayBeEqual reports whether the code at an address, which has been named, may be that of several
-// functions. It costs a look at the symbols.
+// MayBeEqual reports whether the code at an address, which has been named, may be the code of
+// several functions. It costs a look at the symbols.
 func (o *Object) MayBeEqual(address uint64) bool {
 	r := o.resolver()
 	return r != nil && r.MayBeEqual(address)
 }
 
-// Callee is the function that the call with a return address calls, where that is in one of
-// some functions with the same code; the zero Entry where that is not said, or depends on
-// which of them it is in. It is called inside object.Guard.
+// Callee returns the function that the call with a return address calls, in one of some functions
+// with the same code; the zero Entry where that is not described, or depends on which of them it
+// is. It is called inside object.Guard.
 func (o *Object) Callee(returnPC uint64, functions []dwarf.Entry) (callee dwarf.Entry, err error) {
 	for i, function := range functions {
 		call, err := o.Call(returnPC, function)
@@ -32,9 +32,9 @@ func (o *Object) Callee(returnPC uint64, functions []dwarf.Entry) (callee dwarf.
 	return callee, nil
 }
 
-// Called is which of the functions with the code at an address a call site's callee is: own,
-// which is described there, or another one; the zero Entry where it is none of them. It is
-// called inside object.Guard.
+// Called returns the function of a call site's callee among the functions with the code at an
+// address: own, which is described there, or another one; the zero Entry where it is none of
+// them. It is called inside object.Guard.
 func (o *Object) Called(address uint64, own, callee dwarf.Entry) (function dwarf.Entry, err error) {
 	same, err := dwarf.SameFunction(callee, own)
 	if same || err != nil {

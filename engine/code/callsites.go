@@ -9,28 +9,28 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/symtab"
 )
 
-// A Call is what debug information says of a call.
+// A Call is a call as debug information describes it.
 type Call struct {
-	Site   dwarf.CallSite // the zero CallSite: nothing
+	Site   dwarf.CallSite // the zero CallSite: it is not described
 	Callee dwarf.Entry    // the zero Entry where it is not named
 }
 
-// namedFunctions are where functions are by their names: all, and those that other code
-// objects see; nil until they are needed.
+// namedFunctions are the addresses of functions by name: of all, and of the functions that other
+// code objects see. mu guards them; nil until they are needed.
 type namedFunctions struct {
 	mu            sync.Mutex
 	all, exported *symtab.Addresses
 }
 
-const callBytes = 100 // about what a Call takes in a map
+const callBytes = 100 // about how much memory a Call takes in a map
 
-// Call is the call with a return address, an address of the object, by its
-// DW_TAG_call_site (DWARF 5, 3.4): that of one of several functions with the same code,
-// which dwarf.Reader.Equals gave, or of the zero Entry that of the function that is there.
-// The answer is remembered. It is called inside object.Guard.
+// Call returns the call with a return address, an address of the object, by its DW_TAG_call_site
+// (DWARF 5, 3.4): in one of several functions with the same code, which dwarf.Reader.Equals gave,
+// or for the zero Entry in the function that is there. The answer is remembered. It is called
+// inside object.Guard.
 func (o *Object) Call(returnPC uint64, function dwarf.Entry) (Call, error) {
 	key := nameKey{address: returnPC, function: function}
-	known, isKnown := o.calls.find(key)
+	known, isKnown := o.answers.calls.find(key)
 	if isKnown {
 		return *known, nil
 	}
@@ -46,16 +46,15 @@ func (o *Object) Call(returnPC uint64, function dwarf.Entry) (Call, error) {
 			}
 		}
 	}
-	keep(o, &o.calls, key, &call, callBytes)
+	keep(o, &o.answers.calls, key, &call, callBytes)
 	return call, nil
 }
 
-// Named is where the object has the function of a name in its symbol tables; isExported
-// leaves out those that other code objects do not see. isSure is false where several
-// have the name, or where the program chooses one when it starts. It is called inside
-// object.Guard.
+// Named returns the address of the function of a name in the object's symbol tables; isExported
+// leaves out functions that other code objects do not see. isSure is false where several have the
+// name, or where the program chooses one when it starts. It is called inside object.Guard.
 func (o *Object) Named(name string, isExported bool) (address uint64, isSure, ok bool) {
-	r, n := o.resolver(), &o.byName
+	r, n := o.resolver(), &o.answers.byName
 	if r == nil || isExported && !o.File.MayExport(name) {
 		return 0, false, false
 	}
@@ -76,7 +75,7 @@ func (o *Object) Named(name string, isExported bool) (address uint64, isSure, ok
 	return a.Of(name)
 }
 
-// forget empties the lists, and returns what they took.
+// forget empties the lists, and returns how much memory they took.
 func (n *namedFunctions) forget() (bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -64,7 +64,7 @@ func TestCallFrameInformationIsReadBesideTheCodeBetweenCalls(t *testing.T) {
 		t.Fatalf("%d functions, expected %d", len(starts), len(want))
 	}
 	for i, start := range startsOf(t, everywhere.Code) {
-		fde, err := everywhere.Code.frames[0].FDE(start)
+		fde, err := everywhere.Code.rows.frames[0].FDE(start)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestColdPartsKeepTheirRows(t *testing.T) {
 	for _, level := range []string{"-O1", "-O2", "-Os"} {
 		m := aarch64Module(t, "betweencalls.c", "aarch64-linux-gnu-gcc", level, "-fPIC", "-freorder-blocks-and-partition")
 		for _, start := range startsOf(t, m.Code) {
-			fde, err := m.Code.frames[0].FDE(start)
+			fde, err := m.Code.rows.frames[0].FDE(start)
 			if err != nil {
 				t.Fatal(err)
 			}

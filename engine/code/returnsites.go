@@ -6,28 +6,48 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A CallSite is what the instruction before an address is.
+// A CallSite describes the instruction before an address.
 type CallSite struct {
 	IsAfterCall bool
 	IsDirect    bool  // the call names its target
 	Target      int64 // of a direct call, relative to the address after it
 }
 
-const siteBytes = 48 // about what a CallSite takes in a map
+const siteBytes = 48 // about how much memory a CallSite takes in a map
 
-// KnownSite is what was said of an address of the object before.
-func (o *Object) KnownSite(address uint64) (s CallSite, ok bool) { return o.sites.find(address) }
-
-// KeepSite remembers what was said of an address of the object.
-func (o *Object) KeepSite(address uint64, s CallSite) {
-	keep(o, &o.sites, address, s, siteBytes)
+// addressAnswers are answers about addresses of an object: of debug information, and of the
+// plugin about call sites. Each has its own lock.
+type addressAnswers struct {
+	sites     cache[uint64, CallSite]    // by return address
+	calls     cache[nameKey, *Call]      // by return address
+	variables cache[nameKey, *Variables] // nil where no function is described
+	functions cache[uint64, dwarf.Entry]
+	lanes     cache[uint64, *LaneAttributes]
+	byName    namedFunctions
+	data      dataSymbols
 }
 
-// DescribedSite is what debug information says of the calls that return to an address of the
-// object, for where the code before it is not there.
+// forget empties the caches, and returns how much memory they took. Symbols of data stay.
+func (a *addressAnswers) forget() int {
+	return a.sites.forget() + a.calls.forget() + a.variables.forget() + a.functions.forget() + a.lanes.forget() + a.byName.forget()
+}
+
+// KnownSite returns the remembered call site before an address of the object.
+func (o *Object) KnownSite(address uint64) (s CallSite, ok bool) {
+	return o.answers.sites.find(address)
+}
+
+// KeepSite remembers the call site before an address of the object.
+func (o *Object) KeepSite(address uint64, s CallSite) {
+	keep(o, &o.answers.sites, address, s, siteBytes)
+}
+
+// DescribedSite returns the call that returns to an address of the object by debug information,
+// for code that is not there.
 func (o *Object) DescribedSite(pc uint64) CallSite {
 	r := o.DWARF()
 	if r == nil {
@@ -39,15 +59,15 @@ func (o *Object) DescribedSite(pc uint64) CallSite {
 	}
 	site := CallSite{IsAfterCall: true}
 	if callee, err := described.Callee(); err == nil && !callee.IsZero() {
-		if at, ok, err := callee.EntryPC(); err == nil && ok {
-			site.IsDirect, site.Target = true, int64(at-pc) //nolint:gosec // it wraps, as addresses do
+		if entry, ok, err := callee.EntryPC(); err == nil && ok {
+			site.IsDirect, site.Target = true, int64(entry-pc) //nolint:gosec // it wraps, as addresses do
 		}
 	}
 	return site
 }
 
-// CodeBefore reads the code before an address of the object: as many bytes as
-// code has room for. It is false where not all of them are there.
+// CodeBefore reads the code before an address of the object: len(code) bytes. It is false where
+// not all of them are there.
 func (o *Object) CodeBefore(address uint64, code []byte) bool {
 	n, _ := o.readCode(address-uint64(len(code)), code)
 	return n == len(code)
@@ -68,7 +88,7 @@ func (c *Classifier) Add(pc uint64, code []byte) {
 	c.request.Offsets = append(c.request.Offsets, uint32(len(c.request.Code)))
 }
 
-// Ask returns what the instructions before the addresses are, in their order.
+// Ask returns the call sites before the addresses, in their order.
 func (c *Classifier) Ask(ctx context.Context, m *Machine) ([]CallSite, error) {
 	if len(c.request.PCs) == 0 {
 		return nil, nil
@@ -89,8 +109,8 @@ func (c *Classifier) Ask(ctx context.Context, m *Machine) ([]CallSite, error) {
 	return sites, nil
 }
 
-// isAfterCall says whether a call of the object, which begins at an address or
-// behind it, ends right before pc.
+// isAfterCall reports whether a call of the object, which begins at an address or behind it, ends
+// right before pc.
 func (o *Object) isAfterCall(ctx context.Context, pc, begins uint64) bool {
 	code := make([]byte, min(uint64(o.machine.Description.MaxInstruction), pc-begins))
 	if !o.CodeBefore(pc, code) {
@@ -102,16 +122,16 @@ func (o *Object) isAfterCall(ctx context.Context, pc, begins uint64) bool {
 	return err == nil && sites[0].IsAfterCall
 }
 
-// Continuation is the segment of code that a runtime made which begins at a return address
-// that follows no call: frames of Erlang return to such code, which nothing calls. It is nil
-// for other return addresses. find finds segments.
+// Continuation returns the segment of JIT code that begins at a return address that follows no
+// call: frames of Erlang return to such code, which nothing calls. It is nil for other return
+// addresses. find finds segments.
 func Continuation(ctx context.Context, find func(address uint64) *Segment, pc uint64) *Segment {
 	s := find(pc)
-	if s == nil || s.Start != pc || s.Module.Code.made == nil {
+	if s == nil || s.Start != pc || s.Module.Code.memory.jit == nil {
 		return nil
 	}
-	if f, ok := s.Module.Code.made.Functions.Function(s.Address); ok && f.Start != s.Address {
-		return nil // other code ends here that was made over a part of the function
+	if f, ok := s.Module.Code.memory.jit.Functions.Function(s.Address); ok && f.Start != s.Address {
+		return nil // other JIT code ends here, which was made over a part of the function
 	}
 	before := find(pc - 1)
 	if before == nil || before.Module.Code.machine == nil {

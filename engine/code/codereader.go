@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"cmp"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/unwindd/unwindd/cfi"
+	"github.com/unwindd/unwindd/engine/target"
+	"github.com/unwindd/unwindd/sdk"
+)
+
+// codeReader has the plugin read code of an object: it is the source of rows for functions
+// without call frame information. The callers of its methods hold Object.mu, which guards the
+// lists; size is atomic, and exits has a lock of its own.
+type codeReader struct {
+	object    *Object
+	functions readList     // functions with known bounds
+	covered   readList     // code without known bounds, as far as rows cover it
+	size      atomic.Int64 // bytes that the lists take
+	exits     cache[uint64, *Exits]
+}
+
+func newCodeReader(o *Object) RowSource { return &o.code }
+
+// A codeRequest asks for the rows of the function at an address, by its code.
+type codeRequest struct {
+	pc      uint64 // see Lookup.PC
+	lookup  uint64 // see Lookup.Address
+	isExact bool
+	bounds  Bounds // of the function; not known: its symbol is looked up
+}
+
+// codeRequest returns the request for the rows at the address of a lookup.
+func (l *Lookup) codeRequest(b Bounds) codeRequest {
+	return codeRequest{pc: l.PC, lookup: l.Address, isExact: l.IsExact, bounds: b}
+}
+
+func (r *codeReader) Row(ctx context.Context, l *Lookup) (*Row, error) {
+	o := r.object
+	if row := r.functions.row(l.Address); row != nil && (l.IsExact || !o.isBehindFunction(l.PC, l.Address)) {
+		return &Row{Rules: row, By: ByRules, Defaults: o.machine.Defaults, IsComplete: true}, nil
+	}
+	rules, err := r.rules(ctx, l.codeRequest(l.Bounds))
+	if err != nil {
+		return nil, err
+	}
+	address := l.Address
+	if rules.Trampoline {
+		address = l.PC
+	}
+	if row := rowIn(rules.Rows, address); row != nil {
+		found := &Row{Rules: row, By: ByRules, IsComplete: rules.Complete}
+		if rules.Complete || o.pe() != nil && !o.pe().IsGo() { // the plugin follows the registers that its own conventions preserve
+			found.Defaults = o.machine.Defaults
+		}
+		return found, nil
+	}
+	none := &NoRow{IsUncalled: rules.Uncalled}
+	if rules.Reason != "" {
+		none.Reasons = []string{"code: " + rules.Reason}
+	}
+	return nil, none
+}
+
+// functionRow returns the row of a function whose call frame information is not to be
+// believed. In a function that a signal handler returns to, that is the row after a call, which
+// is not how it was entered.
+func (r *codeReader) functionRow(ctx context.Context, f *sdk.Function, req codeRequest) (*Row, error) {
+	req.bounds = Bounds{f.Start, f.End, true, f.Name}
+	rules, err := r.rules(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, req.lookup); row != nil {
+		return &Row{Rules: row, By: ByRules, Defaults: r.object.plugin.defaults}, nil
+	}
+	return nil, noRow("code: " + rules.Reason)
+}
+
+// rules asks the plugin for the rows of the function at an address.
+func (r *codeReader) rules(ctx context.Context, req codeRequest) (*sdk.FrameRules, error) {
+	o := r.object
+	if !req.bounds.IsKnown {
+		if rules, err := r.trampolineRules(ctx, req); rules != nil || err != nil {
+			return rules, err
+		}
+		req.bounds = symbolBounds(o.symbolAt(req.lookup))
+	}
+	if rules, err := r.partRules(ctx, req); rules != nil || err != nil {
+		return rules, err
+	}
+	bounds := req.bounds
+	if !bounds.IsKnown || bounds.size() > maxFunctionCode || req.lookup < bounds.Start {
+		bounds = o.codeWindow(req.pc)
+	}
+	if rules := r.known(bounds, req.lookup); rules != nil {
+		return rules, nil
+	}
+	query, err := o.codeRange(bounds, req.lookup, req.isExact)
+	switch {
+	case len(query.Code) == 0 && o.File == nil && o.memory.jit == nil && errors.Is(err, target.ErrNoMemory):
+		return &sdk.FrameRules{Reason: "it is neither in a file that is here nor in the target"}, nil
+	case len(query.Code) == 0:
+		return &sdk.FrameRules{Reason: err.Error()}, nil
+	}
+	rules, err := o.askRules(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	moveRules(rules, o.base(bounds.Start))
+	switch {
+	case !rules.Complete || rules.Trampoline:
+	case query.Bounded:
+		r.keep(&r.functions, readFunction{bounds.Start, bounds.End, rules})
+	default:
+		r.keepCovered(rules)
+	}
+	return rules, nil
+}
+
+// trampolineRules returns the rules of a trampoline whose first byte is a return address, which
+// no call of the function before pushed; nil where there is none.
+func (r *codeReader) trampolineRules(ctx context.Context, req codeRequest) (*sdk.FrameRules, error) {
+	o := r.object
+	if req.isExact || !o.isBehindFunction(req.pc, req.lookup) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	first := codeRequest{pc: req.pc, lookup: req.pc, isExact: true}
+	if b := symbolBounds(o.symbolAt(req.pc)); b.Start == req.pc {
+		first.bounds = b
+	}
+	rules, err := r.rules(ctx, first)
+	if err != nil || !rules.Trampoline {
+		return nil, err
+	}
+	return rules, nil
+}
+
+// isBehindFunction reports whether a symbol begins at an address, or the symbol of the code
+// before ends there: musl's trampolines have symbols without a size.
+func (o *Object) isBehindFunction(pc, lookup uint64) bool {
+	if b := symbolBounds(o.symbolAt(pc)); b.IsKnown && b.Start == pc {
+		return true
+	}
+	s, ok := o.symbolAt(lookup)
+	return ok && s.End == pc
+}
+
+// known returns the rules of code that was read before; nil: it was not.
+func (r *codeReader) known(b Bounds, lookup uint64) *sdk.FrameRules {
+	if !b.IsKnown {
+		return r.covered.rules(lookup)
+	}
+	rules := r.functions.exact(b)
+	if rules == nil {
+		return nil
+	}
+	reasoned := *rules
+	reasoned.Reason = cmp.Or(rules.GapReason(lookup), "reading the function gave no row here")
+	return &reasoned
+}
+
+// A readFunction is a function that was read as a whole, or code without known bounds that rows
+// cover: it is not asked for again.
+type readFunction struct {
+	start, end uint64
+	rules      *sdk.FrameRules
+}
+
+// A readList has the code that was read, sorted by address; nothing in it overlaps.
+type readList []readFunction
+
+// rules returns the rules of the code at an address, or nil.
+func (l readList) rules(address uint64) *sdk.FrameRules {
+	i := sort.Search(len(l), func(i int) bool { return l[i].start > address })
+	if i > 0 && address < l[i-1].end {
+		return l[i-1].rules
+	}
+	return nil
+}
+
+// row returns the row at an address, or nil.
+func (l readList) row(address uint64) *cfi.Row {
+	if rules := l.rules(address); rules != nil {
+		return rowIn(rules.Rows, address)
+	}
+	return nil
+}
+
+// exact returns the rules of a function with these bounds, or nil. One that another source
+// bounds otherwise may have other gaps.
+func (l readList) exact(b Bounds) *sdk.FrameRules {
+	i := sort.Search(len(l), func(i int) bool { return l[i].start >= b.Start })
+	if i < len(l) && l[i].start == b.Start && l[i].end == b.End {
+		return l[i].rules
+	}
+	return nil
+}
+
+// keep adds a function to a list. One that was read for another address is in it already.
+func (r *codeReader) keep(list *readList, f readFunction) {
+	l := *list
+	i := sort.Search(len(l), func(i int) bool { return l[i].start >= f.start })
+	if (i == len(l) || l[i].start >= f.end) && (i == 0 || l[i-1].end <= f.start) {
+		*list = slices.Insert(l, i, f)
+		r.size.Add(int64(f.memorySize()))
+	}
+}
+
+// keepCovered keeps the rows of a function without known bounds, as in code without symbols,
+// for all that they cover and that is not kept already. They answer for code without known
+// bounds alone: functions with bounds, and parts of them, are read by their bounds.
+func (r *codeReader) keepCovered(rules *sdk.FrameRules) {
+	for rows := rules.Rows; len(rows) > 0; {
+		n := 1
+		for n < len(rows) && rows[n].Start == rows[n-1].End {
+			n++
+		}
+		start, end := rows[0].Start, rows[n-1].End
+		i := sort.Search(len(r.covered), func(i int) bool { return r.covered[i].start > start })
+		if i > 0 {
+			start = max(start, r.covered[i-1].end)
+		}
+		if i < len(r.covered) {
+			end = min(end, r.covered[i].start)
+		}
+		if start < end {
+			r.keep(&r.covered, readFunction{start, end, &sdk.FrameRules{Rows: rows[:n:n], Complete: true}})
+		}
+		rows = rows[n:]
+	}
+}
+
+// memorySize returns about how many bytes a function that was read takes.
+func (f *readFunction) memorySize() int {
+	size := int(unsafe.Sizeof(*f)+unsafe.Sizeof(*f.rules)) + (len(f.rules.Gaps)+len(f.rules.Contradictions))*int(unsafe.Sizeof(sdk.RowGap{}))
+	for i := range f.rules.Rows {
+		r := &f.rules.Rows[i]
+		size += int(unsafe.Sizeof(*r)) + (len(r.Rules)+len(r.CallSite))*int(unsafe.Sizeof(cfi.RegisterRule{}))
+	}
+	return size
+}
+
+// moveRules adds a base to the addresses of rules.
+func moveRules(rules *sdk.FrameRules, base uint64) {
+	for i := range rules.Rows {
+		row := &rules.Rows[i]
+		row.Start, row.End = row.Start+base, row.End+base
+	}
+	for _, ranges := range [...][]sdk.RowGap{rules.Gaps, rules.Contradictions} {
+		for i := range ranges {
+			ranges[i].Start, ranges[i].End = ranges[i].Start+base, ranges[i].End+base
+		}
+	}
+}
+
+// askRules asks for the rows of one function of the object. The object is opened again where
+// the plugin does not know it any longer.
+func (o *Object) askRules(ctx context.Context, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	e := objectEngine{o}
+	if o.File == nil {
+		return AskRules(ctx, o.machine, e, 0, code)
+	}
+	rules, err := AskRules(ctx, o.machine, e, o.handle(), code)
+	if !errors.Is(err, sdk.ErrObjectNotOpen) {
+		return rules, err
+	}
+	if _, err := o.machine.Plugin.OpenObject(ctx, e, o.openRequest()); err != nil {
+		return nil, err
+	}
+	if rules, err = AskRules(ctx, o.machine, e, o.handle(), code); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.File.Name(), err)
+	}
+	return rules, nil
+}
+
+// AskRules asks an architecture's plugin for the rows of one function, which come by address.
+// object is the handle of its code object; 0: it is in none.
+func AskRules(ctx context.Context, m *Machine, e sdk.Engine, object uint64, code sdk.CodeRange) (*sdk.FrameRules, error) {
+	answer, err := m.Plugin.FrameRules(ctx, e, &sdk.FrameRulesRequest{Object: object, Functions: []sdk.CodeRange{code}})
+	if err != nil {
+		return nil, err
+	}
+	rules := &answer.Functions[0]
+	sortRows(rules.Rows)
+	return rules, nil
+}
+
+// UnmappedRow asks for the row of code that is in no module.
+func UnmappedRow(ctx context.Context, m *Machine, e sdk.Engine, code sdk.CodeRange) (*Row, error) {
+	rules, err := AskRules(ctx, m, e, 0, code)
+	if err != nil {
+		return nil, err
+	}
+	if row := rowIn(rules.Rows, code.PC); row != nil {
+		return &Row{Rules: row, By: ByRules, Defaults: m.Defaults}, nil
+	}
+	return nil, &NoRow{Reasons: []string{"the PC is in no module", "code: " + rules.Reason}, IsUncalled: rules.Uncalled}
+}
+
+// codeRange reads code within bounds, for a question about an address, in the addresses of its
+// section. The error is why not all of the code is there.
+func (o *Object) codeRange(b Bounds, lookup uint64, isExact bool) (sdk.CodeRange, error) {
+	code := make([]byte, b.size())
+	n, err := o.readCode(b.Start, code)
+	base := o.base(b.Start)
+	return sdk.CodeRange{
+		PC: lookup - base, Start: b.Start - base, Code: code[:n],
+		Bounded: b.IsKnown && n == len(code), Name: b.Name, Exact: isExact,
+	}, err
+}
+
+// wholeCode returns the code between two addresses of the object; nil where not all of it is
+// there.
+func (o *Object) wholeCode(start, end uint64) []byte {
+	b := Bounds{Start: start, End: end}
+	if !b.isReadable() {
+		return nil
+	}
+	code := make([]byte, b.size())
+	if n, err := o.readCode(start, code); err != nil || n < len(code) {
+		return nil
+	}
+	return code
+}
+
+// readCode reads code at an address of the object: JIT code, the target's memory for an object
+// that is the target's alone, and else the file. Targets of accelerators seldom have any memory
+// but their threads'.
+func (o *Object) readCode(address uint64, buf []byte) (n int, err error) {
+	n, err = o.memory.readCode(address, buf)
+	if o.memory.jit != nil {
+		return n, err
+	}
+	if n == 0 && o.File != nil {
+		n = o.readFile(address, buf)
+	}
+	if n < len(buf) && err == nil {
+		err = fmt.Errorf("%#x: %w", address+uint64(n), target.ErrNoMemory)
+	}
+	return n, err
+}
+
+// readFile reads code from the object's file. A relocatable one that has one section of code
+// is not laid out, and has no segments either.
+func (o *Object) readFile(address uint64, code []byte) int {
+	file := o.laid
+	if !o.isLaid() {
+		if n, _ := o.File.ReadAddress(code, address); n > 0 || len(o.File.Segments()) > 0 {
+			return n
+		}
+		file = o.File
+	}
+	for _, s := range file.Sections() {
+		if s.Flags&elf.SHF_EXECINSTR == 0 || address-s.Address >= s.Size {
+			continue
+		}
+		if data, err := s.Data(); err == nil && address-s.Address < uint64(len(data)) {
+			return copy(code, data[address-s.Address:])
+		}
+	}
+	return 0
+}
