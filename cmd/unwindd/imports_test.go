@@ -95,6 +95,7 @@ var floors = []string{
 	"internal/manual",  // pages of the commands
 	"internal/version", // of the build
 	"internal/dist",    // makes what is released
+	"internal/house",   // tests of names and comments
 }
 
 // only lists rooms that may import nothing of the project but these.
@@ -128,6 +129,7 @@ var only = map[string][]string{
 	"internal/manual":       {},
 	"internal/version":      {},
 	"internal/dist":         {},
+	"internal/house":        {},
 }
 
 // testKits are rooms that tests alone import, and other kits.
