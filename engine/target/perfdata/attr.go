@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// SampleType says which fields samples have (perf_event_attr.sample_type).
+// SampleType is the set of fields that samples have (perf_event_attr.sample_type).
 type SampleType uint64
 
 // The bits of SampleType (enum perf_event_sample_format).
@@ -54,7 +54,7 @@ const (
 	branchHWIndex   = 1 << 17
 	branchCounters  = 1 << 19
 
-	// branchLayout are those that decide which fields a sample has.
+	// branchLayout are the bits that decide which fields a sample has.
 	branchLayout = branchHWIndex | branchCounters
 )
 
@@ -75,9 +75,9 @@ const (
 	FlagBuildID      AttrFlags = 1 << 34 // MMAP2 records may have build IDs
 )
 
-// An Attr is an event that was recorded (struct perf_event_attr).
+// Attr is an event that was recorded (struct perf_event_attr).
 type Attr struct {
-	// Name is the event's, as perf was told it; "" where the file does not say it.
+	// Name is the event's name as given to perf; "" where the file has none.
 	Name             string
 	Type             uint32 // PERF_TYPE_*, or a PMU's number
 	Config           uint64
@@ -89,7 +89,7 @@ type Attr struct {
 	Config2          uint64
 	BranchSampleType uint64
 	SampleRegsUser   uint64 // mask of the registers in Sample.Registers
-	SampleStackUser  uint32 // bytes of stack that were asked for
+	SampleStackUser  uint32 // bytes of stack that were requested
 	ClockID          int32  // of Sample.Time, with FlagUseClockID
 	SampleRegsIntr   uint64
 
@@ -132,8 +132,8 @@ func readAttr(order endian, b []byte) (Attr, error) {
 	return a, nil
 }
 
-// A layout says where the fields are by which a record is found: in samples as
-// offsets from the record's start, in other records from its end. 0 is nowhere.
+// layout has the offsets of a record's time and event id: from its start in samples,
+// from its end in other records. 0 stands for a field that is absent.
 type layout struct {
 	sampleTime, sampleID int
 	tailTime, tailID     int
@@ -169,7 +169,7 @@ func newLayout(a *Attr) layout {
 	return l
 }
 
-// hasSameFields says whether the samples of two events have the same fields.
+// hasSameFields reports whether the samples of two events have the same fields.
 func (a *Attr) hasSameFields(b *Attr) bool {
 	return a.SampleType == b.SampleType && a.ReadFormat == b.ReadFormat && a.Flags&FlagSampleIDAll == b.Flags&FlagSampleIDAll &&
 		a.BranchSampleType&branchLayout == b.BranchSampleType&branchLayout &&
@@ -180,7 +180,7 @@ func (a *Attr) hasSameFields(b *Attr) bool {
 type attrs struct {
 	list []Attr
 	ids  map[uint64]int
-	// common is where the fields are in all events; a member is -1 where they differ.
+	// common is the layout that all events share; a member is -1 where they differ.
 	common   layout
 	areAlike bool // the samples of all events have the same fields
 	lost     int  // ids beyond maxIDs
@@ -228,7 +228,7 @@ func (a *attrs) addIDs(index int, order endian, ids []byte) {
 	}
 }
 
-// Why the event of a record is not known.
+// The reasons why the event of a record is unknown.
 const (
 	eventKnown      = ""
 	eventNone       = "the file describes no event before it"
@@ -238,69 +238,69 @@ const (
 	eventlessSample = -1
 )
 
-// of finds the event of a record. It is eventlessSample, with the reason, where
-// it cannot be told.
-func (a *attrs) of(r *record, order endian) (index int, reason string) {
+// eventOf returns the index of a record's event, or eventlessSample and the reason
+// where it is unknown.
+func (a *attrs) eventOf(r *record, order endian) (index int, reason string) {
 	switch len(a.list) {
 	case 0:
 		return eventlessSample, eventNone
 	case 1:
 		return 0, eventKnown
 	}
-	at := a.common.sampleID
+	idOffset := a.common.sampleID
 	if r.kind != recordSample {
-		if at = a.common.tailID; at > 0 {
-			at = len(r.data) - at
+		if idOffset = a.common.tailID; idOffset > 0 {
+			idOffset = len(r.data) - idOffset
 		}
-		if a.common.tailID > 0 && at < 8 {
+		if a.common.tailID > 0 && idOffset < 8 {
 			return eventlessSample, eventIDBeyond
 		}
 	}
-	if at <= 0 {
+	if idOffset <= 0 {
 		return eventlessSample, eventAmbiguous
 	}
-	if at+8 > len(r.data) {
+	if idOffset+8 > len(r.data) {
 		return eventlessSample, eventIDBeyond
 	}
-	id := order.u64(r.data[at:])
+	id := order.u64(r.data[idOffset:])
 	if index, ok := a.ids[id]; ok {
 		return index, eventKnown
 	}
-	if id == 0 { // perf itself made the record
+	if id == 0 { // perf itself wrote the record
 		return 0, eventKnown
 	}
 	return eventlessSample, eventUnknownID
 }
 
-// time is when a record was written; ok is false where it does not say it.
+// time returns the time of a record; ok is false where it has none.
 func (a *attrs) time(r *record, order endian) (t uint64, ok bool) {
 	sample, tail := a.common.sampleTime, a.common.tailTime
 	if sample < 0 || tail < 0 {
-		index, _ := a.of(r, order)
+		index, _ := a.eventOf(r, order)
 		if index < 0 {
 			return 0, false
 		}
 		sample, tail = a.list[index].layout.sampleTime, a.list[index].layout.tailTime
 	}
-	at := sample
+	offset := sample
 	if r.kind != recordSample {
 		if tail == 0 {
 			return 0, false
 		}
-		at = len(r.data) - tail
+		offset = len(r.data) - tail
 	}
-	if at < 8 || at+8 > len(r.data) {
+	if offset < 8 || offset+8 > len(r.data) {
 		return 0, false
 	}
-	t = order.u64(r.data[at:])
+	t = order.u64(r.data[offset:])
 	return t, t != ^uint64(0)
 }
 
-// body is a record other than SAMPLE without its header and its sample_id.
+// body returns a record other than SAMPLE without its header and its sample_id.
 func (a *attrs) body(r *record, order endian) []byte {
 	tail := a.common.tail
 	if tail < 0 {
-		index, _ := a.of(r, order)
+		index, _ := a.eventOf(r, order)
 		tail = 0
 		if index >= 0 {
 			tail = a.list[index].layout.tail

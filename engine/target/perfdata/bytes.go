@@ -8,8 +8,8 @@ import (
 	"errors"
 )
 
-// An endian is a byte order; true is big endian. It is no binary.ByteOrder
-// because calls through an interface would be most of the time of a sample.
+// endian is a byte order; true is big endian. It is not a binary.ByteOrder
+// because calls through an interface would take most of the time of a sample.
 type endian bool
 
 func (e endian) u16(b []byte) uint16 {
@@ -42,8 +42,8 @@ func (e endian) u64(b []byte) uint64 {
 
 var errShort = errors.New("the bytes end before it")
 
-// fields reads fields one after the other. After the first that is not whole,
-// all are zero and isShort is true.
+// fields reads fields one after the other. From the first one that is incomplete
+// on, all are zero and isShort is true.
 type fields struct {
 	b       []byte
 	order   endian
@@ -84,10 +84,10 @@ func (f *fields) u64() uint64 {
 	return v
 }
 
-// text is a perf_header_string: its length with padding, and the bytes.
+// text reads a perf_header_string: its length with padding, and the bytes.
 func (f *fields) text() string { return text(f.bytes(uint64(f.u32()))) }
 
-// text is what stands before the first NUL, or all.
+// text returns the bytes before the first NUL, or all.
 func text(b []byte) string { return string(textBytes(b)) }
 
 func textBytes(b []byte) []byte {

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// maxWindow is that of zstd's highest level.
+	// maxWindow is the window size of zstd's highest level.
 	maxWindow = 128 << 20
-	// maxRatio is beyond what stacks full of zeros give.
+	// maxRatio is more than stacks full of zeros reach.
 	maxRatio = 1 << 10
 	// maxSpill bounds the temporary file.
 	maxSpill = 64 << 30
 )
 
-// payload reads what the COMPRESSED records of an area hold, one after the other:
-// perf compresses all that it writes as one stream, without regard to records.
+// payload reads the contents of an area's COMPRESSED records as one stream, as which
+// perf compressed them.
 type payload struct {
-	area *area
-	at   uint64
-	rest []byte
-	read uint64
+	area   *area
+	offset uint64
+	rest   []byte
+	read   uint64
 }
 
 func (p *payload) Read(b []byte) (int, error) {
 	for len(p.rest) == 0 {
 		var r record
-		next, done, _ := p.area.next(p.at, &r)
+		next, done, _ := p.area.next(p.offset, &r)
 		if done {
 			return 0, io.EOF
 		}
-		p.at = next
+		p.offset = next
 		switch body := r.data[min(recordHeader, len(r.data)):]; r.kind {
 		case recordCompressed:
 			p.rest = body
@@ -58,13 +58,13 @@ func (p *payload) Read(b []byte) (int, error) {
 }
 
 // unpack unpacks the compressed records of an area into a temporary file, and scans
-// what was in them.
+// it.
 func (f *File) unpack(index int) {
 	a := &f.areas[index]
 	if a.packed == 0 {
 		return
 	}
-	m, err := spill(&payload{area: a, at: a.start})
+	m, err := spill(&payload{area: a, offset: a.start})
 	if err != nil {
 		name := a.name
 		if name != "" {
@@ -80,8 +80,8 @@ func (f *File) unpack(index int) {
 	f.scan(len(f.areas) - 1)
 }
 
-// spill unpacks a stream into a temporary file that has no name any more when
-// spill returns. With an error it returns what could be unpacked, or nil.
+// spill unpacks a stream into a temporary file without a name, and maps it. With an
+// error it returns the part that could be unpacked, or nil.
 func spill(source *payload) (*object.Mapping, error) {
 	d, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
@@ -104,7 +104,7 @@ func spill(source *payload) (*object.Mapping, error) {
 	return m, problem
 }
 
-// unnamedFile makes a temporary file without a name, and gives a path that opens it.
+// unnamedFile creates a temporary file without a name, and returns a path that opens it.
 func unnamedFile() (*os.File, string, error) {
 	file, err := unpack.Nameless(os.TempDir())
 	if err != nil {
@@ -118,13 +118,13 @@ func unnamedFile() (*os.File, string, error) {
 	return file, path, nil
 }
 
-// pour copies what the decoder gives, as long as it is believable.
-func pour(to io.Writer, d io.Reader, source *payload) (written uint64, err error) {
+// pour copies a decoder's output, up to a plausible size.
+func pour(output io.Writer, decoder io.Reader, source *payload) (written uint64, err error) {
 	buf := make([]byte, 1<<20)
 	for {
-		n, err := d.Read(buf)
+		n, err := decoder.Read(buf)
 		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
+			if _, err := output.Write(buf[:n]); err != nil {
 				return written, err
 			}
 			written += uint64(n)
@@ -135,7 +135,7 @@ func pour(to io.Writer, d io.Reader, source *payload) (written uint64, err error
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			// perf does not end its stream. What is not whole shows as a record that is cut.
+			// perf does not end its stream. An incomplete end shows as a truncated record.
 			return written, nil
 		default:
 			return written, fmt.Errorf("after %d bytes, %d unpacked: %w", source.read, written, err)

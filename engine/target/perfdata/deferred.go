@@ -7,28 +7,27 @@ import (
 	"slices"
 )
 
-// A deferredKey is what the kernel calls a chain of a user's stack that it writes when
-// the thread is in user mode again: once for all samples that it took of the thread in
-// between.
+// deferredKey is the kernel's name of a user stack's chain that it writes when the thread
+// is in user mode again: once for all samples that it took of the thread until then.
 type deferredKey struct {
-	tid    int // -1 where records do not say it
+	tid    int // -1 where records have none
 	cookie uint64
 }
 
-// A deferredChain is such a chain, from a CALLCHAIN_DEFERRED record.
+// deferredChain is the chain of a CALLCHAIN_DEFERRED record.
 type deferredChain struct {
 	time  uint64
 	words []byte // addresses and markers, of the file's mapping
 }
 
-// scanDeferred notes a CALLCHAIN_DEFERRED record: a cookie, how many words there are,
-// and the words.
+// scanDeferred adds the chain of a CALLCHAIN_DEFERRED record: a cookie, the number of
+// words, and the words.
 func (f *File) scanDeferred(r *record, index int, time uint64) {
 	d := sampleFields{fields: fields{b: f.attrs.body(r, f.order), order: f.order}}
 	cookie, n := d.u64(), d.u64()
 	words := d.words(n)
 	if d.isShort {
-		f.problems.add("%s: %v: %d words, which go beyond its record of %d bytes", f.place(index, r.at), r.kind, n, len(r.data))
+		f.problems.add("%s: %v: %d words, which go beyond its record of %d bytes", f.place(index, r.offset), r.kind, n, len(r.data))
 		return
 	}
 	if f.deferred == nil {
@@ -38,17 +37,16 @@ func (f *File) scanDeferred(r *record, index int, time uint64) {
 	f.deferred[key] = append(f.deferred[key], deferredChain{time, words})
 }
 
-// sortDeferred puts the chains of each thread and cookie in the order of time, which
-// buffers of several CPUs do not have.
+// sortDeferred sorts the chains of each thread and cookie by time, as the buffers of
+// several CPUs are not.
 func (f *File) sortDeferred() {
 	for _, list := range f.deferred {
 		slices.SortStableFunc(list, func(a, b deferredChain) int { return cmp.Compare(a.time, b.time) })
 	}
 }
 
-// mergeDeferred completes the chain of a sample that ends with a marker and a cookie by
-// the first chain of its thread and cookie that is not earlier. Where there is none it
-// stays as it is.
+// mergeDeferred completes the chain of a sample that ends with a marker and a cookie with
+// the first chain of its thread and cookie that is not earlier, if there is one.
 func (f *File) mergeDeferred(s *Sample) {
 	n := s.Chain.Len()
 	if n < 2 || s.Chain.At(n-2) != contextMarker(640) {
@@ -74,17 +72,17 @@ func (f *File) mergeDeferred(s *Sample) {
 	s.Chain.raw = append(raw, chain.raw...)
 }
 
-// thread is the thread of a record other than SAMPLE, by its sample_id; -1 where it has
-// none.
+// thread returns the thread in the sample_id of a record other than SAMPLE; -1 where it
+// has none.
 func (a *attrs) thread(r *record, order endian) int {
-	index, _ := a.of(r, order)
+	index, _ := a.eventOf(r, order)
 	if index < 0 {
 		return -1
 	}
 	attr := &a.list[index]
-	at := len(r.data) - attr.layout.tail
-	if attr.Flags&FlagSampleIDAll == 0 || attr.SampleType&SampleTID == 0 || at < recordHeader {
+	offset := len(r.data) - attr.layout.tail
+	if attr.Flags&FlagSampleIDAll == 0 || attr.SampleType&SampleTID == 0 || offset < recordHeader {
 		return -1
 	}
-	return int(int32(order.u32(r.data[at+4:])))
+	return int(int32(order.u32(r.data[offset+4:])))
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // perf record --threads writes a directory: the file "data" has the header, and the
-// records of perf itself; data.0, data.1 and so on have the records that each of
-// its threads took from the kernel, and nothing else. --kcore adds kcore_dir with
+// records of perf itself; data.0, data.1 and so on have only the records that each of
+// its threads took from the kernel. --kcore adds kcore_dir with
 // copies of the kernel's files (tools/perf/Documentation/perf.data-directory-format.txt).
 const (
 	dirFormat = 1 // of HEADER_DIR_FORMAT
@@ -27,7 +27,7 @@ func isDirectory(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// headerFile is the file of a recording that has its header, or one of those.
+// headerFile returns a file of the recording that has its header.
 func headerFile(path string) string {
 	if names := seriesNames(path); len(names) > 0 {
 		return names[len(names)-1]
@@ -38,7 +38,7 @@ func headerFile(path string) string {
 	return path
 }
 
-// openParts maps the files beside that with the header, and scans them.
+// openParts maps the files beside the one with the header, and scans them.
 func (f *File) openParts() {
 	if f.mapping == nil || !isDirectory(f.path) {
 		return
@@ -69,7 +69,7 @@ func (f *File) openParts() {
 	}
 }
 
-// partNumbers are those of the files of records in a directory.
+// partNumbers returns the numbers of the files of records in a directory.
 func partNumbers(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -86,8 +86,8 @@ func partNumbers(dir string) ([]int, error) {
 	return numbers, nil
 }
 
-// Kallsyms is the copy of /proc/kallsyms that perf record --kcore puts into the
-// directory of a recording; "" where there is none.
+// Kallsyms returns the path of the copy of /proc/kallsyms that perf record --kcore puts
+// into the directory of a recording; "" where there is none.
 func (f *File) Kallsyms() string {
 	if f.mapping == nil || !isDirectory(f.path) {
 		return ""

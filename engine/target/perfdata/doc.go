@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package perfdata reads the recordings of Linux' perf: perf.data files, what
-// perf record writes to a pipe, and the two forms in which a runtime says what
-// code it made (perf-PID.map and jitdump).
+// Package perfdata reads the recordings of Linux' perf: perf.data files, the output of
+// perf record to a pipe, and the two formats in which a runtime describes its JIT code
+// (perf-PID.map and jitdump).
 //
 // Open maps a file, reads its header, and goes once over the headers and times
 // of its records. A Reader then delivers every SAMPLE record, in the order of
@@ -21,31 +21,30 @@
 //
 // # Order
 //
-// Records of a file are in the order of time for each buffer that perf emptied,
-// not among them. The file is divided into runs, which are as long as time does
-// not go back, and the runs are merged. So the order is right with and without
-// FINISHED_ROUND, and memory grows with the runs, not with the records. Of
-// records of one time the one that comes first in the file is the first; those
-// of compressed records come after the others. A record that has no time has
-// that of the record before it. Of more than [MaxRuns] runs, what is beyond them
-// stays in the order of the file, and a problem says so.
+// Records are in the order of time within each buffer that perf emptied, but not
+// across buffers. The file is divided into runs, in each of which time does not go
+// back, and the runs are merged. So the order is right with and without
+// FINISHED_ROUND, and memory grows with the runs, not with the records. Records of the
+// same time stay in the order of the file; unpacked records come after the others. A
+// record without a time has the time of the record before it. Runs beyond [MaxRuns]
+// stay in the order of the file, and a problem says so.
 //
 // # Memory
 //
 // Samples refer to the mapped file: Stack, Registers and Chain are not copied
-// and are read inside object.Guard, for the file may be cut meanwhile. They are
-// valid until File.Close. A batch that was released is used again. Reading a
-// sample allocates nothing unless there is something wrong with it.
+// and are read inside object.Guard, as the file may be truncated meanwhile. They are
+// valid until File.Close. A released batch is reused. Reading a sample allocates
+// nothing unless there is something wrong with it.
 //
-// What perf record -z wrote is unpacked into a temporary file, once, when the
+// The output of perf record -z is unpacked into a temporary file, once, when the
 // recording is opened.
 //
-// # What is wrong
+// # Problems
 //
-// Every sample is delivered. What of it cannot be read is zero, and Problem says
-// why. A file that was cut, or whose records say sizes that cannot be, is read as
-// far as it goes, and File.Problems says where that is.
+// Every sample is delivered. Fields that cannot be read are zero, and Problem says
+// why. A file that is truncated, or has records of impossible sizes, is read up to
+// that place, which File.Problems names.
 //
-// The format is that of include/uapi/linux/perf_event.h and of
+// The format is described in include/uapi/linux/perf_event.h and
 // tools/perf/Documentation/perf.data-file-format.txt of the Linux sources.
 package perfdata

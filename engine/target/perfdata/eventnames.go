@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// nameEvents names the events that the recording does not name: those of pipes
-// before Linux 4.17, mostly.
+// nameEvents names the events that the recording does not name: mostly in pipes of
+// before Linux 4.17.
 func (f *File) nameEvents() {
 	for i := range f.attrs.list {
 		a := &f.attrs.list[i]
@@ -45,7 +45,7 @@ func (f *File) nameEvents() {
 }
 
 // readEventType reads HEADER_EVENT_TYPE, with which perf named events until
-// Linux 3.10: the number of a tracepoint, or what it has in attr.config, and a name.
+// Linux 3.10: a name and a tracepoint's number or value of attr.config.
 func (f *File) readEventType(r *record) {
 	d := fields{b: r.data[recordHeader:], order: f.order}
 	config, name := d.u64(), text(d.b)

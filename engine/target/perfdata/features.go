@@ -4,14 +4,14 @@ package perfdata
 
 import "fmt"
 
-// Features are what the header says of the machine and of the recording. What
-// the file does not say is zero.
+// Features are the header's description of the machine and of the recording. Members
+// that the file does not have are zero.
 type Features struct {
 	BuildIDs      []BuildID
 	Hostname      string
 	OSRelease     string
 	Version       string // of perf
-	Arch          string // as uname -m says it
+	Arch          string // as printed by uname -m
 	CPUsOnline    uint32
 	CPUsAvailable uint32
 	CPUDesc       string
@@ -20,15 +20,15 @@ type Features struct {
 	CmdLine       []string
 	// FirstSample and LastSample are times of samples.
 	FirstSample, LastSample uint64
-	// ClockResolution is that of the clock of -k, in nanoseconds.
+	// ClockResolution is the resolution of the clock of -k, in nanoseconds.
 	ClockResolution uint64
 	// WallClock and Clock are one moment, in nanoseconds since 1970 and by the
-	// clock ClockID, which is that of Sample.Time.
+	// clock ClockID, which is the clock of Sample.Time.
 	WallClock, Clock uint64
 	ClockID          uint32
 }
 
-// A BuildID is that of a file, as perf found it when the recording ended.
+// BuildID is the build ID of a file, as perf found it when the recording ended.
 type BuildID struct {
 	PID  int // -1 for the host
 	Mode Mode
@@ -59,7 +59,7 @@ const (
 	maxStrings  = 1 << 16
 )
 
-// readFeature reads what is known of a feature. Others are skipped.
+// readFeature reads a feature; features of unknown numbers are skipped.
 func (f *File) readFeature(number int, data []byte) error {
 	d := fields{b: data, order: f.order}
 	x := &f.features
@@ -75,7 +75,7 @@ func (f *File) readFeature(number int, data []byte) error {
 	case featureArch:
 		x.Arch = d.text()
 	case featureCPUs:
-		// perf writes them in this order, which is not that of its document.
+		// perf writes them in this order, which its document has reversed.
 		x.CPUsAvailable, x.CPUsOnline = d.u32(), d.u32()
 	case featureCPUDesc:
 		x.CPUDesc = d.text()
@@ -110,22 +110,22 @@ func (f *File) readFeature(number int, data []byte) error {
 	return nil
 }
 
-// readBuildIDs reads the table of build IDs: records of their own kind.
+// readBuildIDs reads the table of build IDs, which has records of its own type.
 func (f *File) readBuildIDs(data []byte) error {
 	a := area{data: data, order: f.order}
 	var r record
-	for at := uint64(0); ; {
-		next, done, err := a.next(at, &r)
+	for offset := uint64(0); ; {
+		next, done, err := a.next(offset, &r)
 		if err != nil {
-			return fmt.Errorf("offset %#x of the table: %w", at, err)
+			return fmt.Errorf("offset %#x of the table: %w", offset, err)
 		}
 		if done {
 			return nil
 		}
 		if err := f.addBuildID(&r); err != nil {
-			return fmt.Errorf("offset %#x of the table: %w", at, err)
+			return fmt.Errorf("offset %#x of the table: %w", offset, err)
 		}
-		at = next
+		offset = next
 	}
 }
 
@@ -157,7 +157,7 @@ func (f *File) addBuildID(r *record) error {
 	return nil
 }
 
-// readEventDesc reads the names of events and, of files that have them nowhere
+// readEventDesc reads the names of events and, in files that have them nowhere
 // else, their ids. The events are in the order of the attributes.
 func (f *File) readEventDesc(d *fields) error {
 	count, size := d.u32(), d.u32()

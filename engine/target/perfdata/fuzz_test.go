@@ -80,8 +80,8 @@ func FuzzFile(f *testing.F) {
 		}
 		for _, pid := range pids {
 			for i, m := range h.spaces[pid] {
-				if i > 0 && (m.from < h.spaces[pid][i-1].from || m.what.Code == h.spaces[pid][i-1].what.Code) || m.what.PID != pid {
-					t.Errorf("process %d had %+v at %d, and then %+v at %d", pid, h.spaces[pid][max(i-1, 0)].what, h.spaces[pid][max(i-1, 0)].from, m.what, m.from)
+				if i > 0 && (m.start < h.spaces[pid][i-1].start || m.value.Code == h.spaces[pid][i-1].value.Code) || m.value.PID != pid {
+					t.Errorf("process %d had %+v at %d, and then %+v at %d", pid, h.spaces[pid][max(i-1, 0)].value, h.spaces[pid][max(i-1, 0)].start, m.value, m.start)
 				}
 			}
 		}

@@ -23,8 +23,8 @@ type section struct{ offset, size uint64 }
 
 func (f *fields) section() section { return section{f.u64(), f.u64()} }
 
-// in returns the bytes of a section, as far as the file has them.
-func (s section) in(data []byte) (b []byte, whole bool) {
+// bytes returns the bytes of a section, as far as the file has them.
+func (s section) bytes(data []byte) (b []byte, whole bool) {
 	size := uint64(len(data))
 	if s.offset >= size {
 		return nil, s.size == 0
@@ -44,7 +44,7 @@ func (f *File) read(data []byte) error {
 
 // readRecords goes over all records.
 func (f *File) readRecords() {
-	for i := range f.areas { // those that are there before any is unpacked
+	for i := range f.areas { // not the ones that unpack appends
 		f.scan(i)
 		f.unpack(i)
 	}
@@ -63,7 +63,7 @@ func (f *File) readRecords() {
 	slices.SortStableFunc(f.runs, func(a, b run) int { return cmp.Compare(a.time, b.time) })
 }
 
-// readStart reads what comes before the records, and the features behind them.
+// readStart reads the headers before the records, and the features behind them.
 func (f *File) readStart(data []byte) error {
 	if len(data) < pipeHeader {
 		return fmt.Errorf("%w: %d bytes, expected %d at least", ErrNotPerfData, len(data), pipeHeader)
@@ -91,8 +91,7 @@ func (f *File) readStart(data []byte) error {
 	return nil
 }
 
-// readHeader reads the header of a file that is not of a pipe (struct
-// perf_file_header).
+// readHeader reads the header of a file, not a pipe (struct perf_file_header).
 func (f *File) readHeader(data []byte) error {
 	d := fields{b: data[16:fileHeader], order: f.order}
 	attrSize := d.u64()
@@ -103,7 +102,7 @@ func (f *File) readHeader(data []byte) error {
 		present[i] = d.u64()
 	}
 	if f.order && present[0]&(1<<featureHostname) == 0 {
-		// A bitmap of 32-bit words: every file that is complete says its host.
+		// A bitmap of 32-bit words: every complete file has its host's name.
 		for i, w := range present {
 			present[i] = bits.RotateLeft64(w, 32)
 		}
@@ -116,7 +115,7 @@ func (f *File) readHeader(data []byte) error {
 		f.problems.add("offset 0x30: the header says no data: the recording was not finished; what there is from offset %#x on is read", records.offset)
 		records.size = uint64(len(data)) - records.offset
 	}
-	if b, whole := records.in(data); !whole {
+	if b, whole := records.bytes(data); !whole {
 		f.problems.add("offset 0x28: the records are %d bytes from offset %#x on, of which the file has %d", records.size, records.offset, len(b))
 		complete = false
 	}
@@ -134,46 +133,46 @@ func (f *File) readAttrs(data []byte, s section, size uint64) error {
 	if size < minAttr+16 || size > 1<<16 {
 		return fmt.Errorf("%w: offset 0x10: attributes of %d bytes, expected %d at least", ErrNotPerfData, size, minAttr+16)
 	}
-	list, whole := s.in(data)
+	list, whole := s.bytes(data)
 	if !whole {
 		f.problems.add("offset 0x18: the attributes are %d bytes from offset %#x on, of which the file has %d", s.size, s.offset, len(list))
 	}
-	for at := s.offset; uint64(len(list)) >= size; at, list = at+size, list[size:] {
+	for offset := s.offset; uint64(len(list)) >= size; offset, list = offset+size, list[size:] {
 		a, err := readAttr(f.order, list[:size-16])
 		if err != nil {
-			f.problems.add("offset %#x: %v", at, err)
+			f.problems.add("offset %#x: %v", offset, err)
 			continue
 		}
 		d := fields{b: list[size-16 : size], order: f.order}
 		where := d.section()
-		ids, whole := where.in(data)
+		ids, whole := where.bytes(data)
 		if !whole {
-			f.problems.add("offset %#x: the ids of an event are %d bytes from offset %#x on, of which the file has %d", at, where.size, where.offset, len(ids))
+			f.problems.add("offset %#x: the ids of an event are %d bytes from offset %#x on, of which the file has %d", offset, where.size, where.offset, len(ids))
 		}
 		if err := f.attrs.add(a, f.order, ids); err != nil {
-			f.problems.add("offset %#x: %v", at, err)
+			f.problems.add("offset %#x: %v", offset, err)
 			break
 		}
 	}
 	return nil
 }
 
-// readFeatures reads the features that stand behind the records: a section for
-// each that the bitmap has.
+// readFeatures reads the features behind the records: a section for each bit of the
+// bitmap.
 func (f *File) readFeatures(data []byte, table section, present *[maxFeatures / 64]uint64) {
 	for number := range maxFeatures {
 		if present[number/64]>>(number%64)&1 == 0 {
 			continue
 		}
 		table.size = 16
-		entry, whole := table.in(data)
+		entry, whole := table.bytes(data)
 		if !whole {
 			f.problems.add("offset %#x: the file ends in the table of features", table.offset)
 			return
 		}
 		d := fields{b: entry, order: f.order}
 		where := d.section()
-		b, whole := where.in(data)
+		b, whole := where.bytes(data)
 		if !whole {
 			f.problems.add("offset %#x: feature %d is %d bytes from offset %#x on, of which the file has %d", table.offset, number, where.size, where.offset, len(b))
 		}

@@ -9,27 +9,28 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// historyVersions is what the IDs of a History's Spaces begin at: those of a
-// Reader count from 1.
+// historyVersions is the first ID of a History's Spaces; the IDs of a Reader's count
+// from 1.
 const historyVersions = 1 << 62
 
-// A History is what some processes had mapped, and their threads' names, in the
+// History has the mappings of some processes, and their threads' names, in the
 // course of a recording. It does not change.
 type History struct {
 	spaces map[int][]moment[*Space]
 	names  map[threadID][]moment[string]
 }
 
-// A moment is from when on something was so.
+// moment is a value and the time from which on it is valid.
 type moment[T any] struct {
-	from uint64
-	what T
+	start uint64
+	value T
 }
 
 type threadID struct{ pid, tid int }
 
-// History goes over the records of a recording. Its Spaces have IDs that no
-// Reader's have. The error is that the file was cut while it was mapped.
+// History returns the mappings and names of processes over a recording. Its Spaces have
+// IDs of their own, different from any Reader's. An error means that the file was
+// truncated while it was mapped.
 func (f *File) History(pids []int) (*History, error) {
 	h := &History{spaces: map[int][]moment[*Space]{}, names: map[threadID][]moment[string]{}}
 	for _, pid := range pids {
@@ -59,7 +60,7 @@ func (f *File) History(pids []int) (*History, error) {
 	return h, nil
 }
 
-// note keeps what a record that was applied changed.
+// note adds the changes that an applied record made.
 func (h *History) note(s *state, r *record, time uint64) {
 	d := fields{b: s.file.attrs.body(r, s.file.order), order: s.file.order}
 	pid, second, third := int(int32(d.u32())), int(int32(d.u32())), int(int32(d.u32()))
@@ -77,42 +78,42 @@ func (h *History) note(s *state, r *record, time uint64) {
 		return
 	}
 	if p := s.processes[pid]; p != nil {
-		if v := p.version(s); len(spaces) == 0 || spaces[len(spaces)-1].what.Code != v.Code {
+		if v := p.version(s); len(spaces) == 0 || spaces[len(spaces)-1].value.Code != v.Code {
 			h.spaces[pid] = append(spaces, moment[*Space]{time, v})
 		}
 	}
 	id := threadID{pid, tid}
 	if t := s.threads[tid]; t != nil && t.pid == pid {
-		if names := h.names[id]; len(names) == 0 || names[len(names)-1].what != t.comm {
+		if names := h.names[id]; len(names) == 0 || names[len(names)-1].value != t.comm {
 			h.names[id] = append(names, moment[string]{time, t.comm})
 		}
 	}
 }
 
-// Space is what a process had mapped at a time; nil where nothing is known.
+// Space returns the mappings of a process at a time; nil where they are unknown.
 func (h *History) Space(pid int, time uint64) *Space {
-	return at(h.spaces[pid], time)
+	return valueAt(h.spaces[pid], time)
 }
 
-// Spaces are what a process had mapped, one after the other, as far as its code
-// is concerned.
+// Spaces returns the successive mappings of a process, one for each change of its
+// executable mappings.
 func (h *History) Spaces(pid int) []*Space {
 	var all []*Space
 	for _, m := range h.spaces[pid] {
-		all = append(all, m.what)
+		all = append(all, m.value)
 	}
 	return all
 }
 
-// Comm is the name of a thread at a time; "" where it is not known.
+// Comm returns the name of a thread at a time; "" where it is unknown.
 func (h *History) Comm(pid, tid int, time uint64) string {
-	return at(h.names[threadID{pid, tid}], time)
+	return valueAt(h.names[threadID{pid, tid}], time)
 }
 
-// at is what was so at a time.
-func at[T any](moments []moment[T], time uint64) (what T) {
-	if i := sort.Search(len(moments), func(i int) bool { return moments[i].from > time }); i > 0 {
-		what = moments[i-1].what
+// valueAt returns the value at a time.
+func valueAt[T any](moments []moment[T], time uint64) (value T) {
+	if i := sort.Search(len(moments), func(i int) bool { return moments[i].start > time }); i > 0 {
+		value = moments[i-1].value
 	}
-	return what
+	return value
 }

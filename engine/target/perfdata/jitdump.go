@@ -13,22 +13,22 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// ErrNotJITDump says that a file is no jitdump.
+// ErrNotJITDump is the error for a file that is no jitdump.
 var ErrNotJITDump = errors.New("not a jitdump file")
 
-// A JITDump is what a runtime writes of the code that it made: jit-PID.dump
-// (Linux, tools/perf/Documentation/jitdump-specification.txt, version 1 of the
-// file). Bytes that it gives are those of the mapped file: they are read inside
-// object.Guard. It may be used concurrently, but for Close.
+// JITDump is a runtime's description of its JIT code: jit-PID.dump (Linux,
+// tools/perf/Documentation/jitdump-specification.txt, version 1 of the file). Its byte
+// slices point into the mapped file: read them inside object.Guard. It may be used
+// concurrently, except for Close.
 type JITDump struct {
 	Machine uint16 // ELF machine
 	PID     int
 	Created uint64 // time of the runtime's clock
-	// HasArchTimestamps says that times are of a clock of the processor, not of one
+	// HasArchTimestamps is true where times are of a clock of the processor, not of one
 	// that perf records with.
 	HasArchTimestamps bool
-	// Functions are in the order of the file. One that was moved is there once for
-	// each place.
+	// Functions are in the order of the file. A function that was moved is there once
+	// for each address.
 	Functions []JITFunction
 
 	mapping  *object.Mapping
@@ -40,8 +40,8 @@ type JITDump struct {
 	problems sentences
 }
 
-// A JITFunction is code that a runtime made, from Time on, until something else
-// is at its address. It ends where its code in the file does.
+// JITFunction is a function that a runtime generated, valid from Time on until
+// another one is at its address. It ends where its code in the file does.
 type JITFunction struct {
 	Time    uint64
 	PID     int
@@ -50,16 +50,16 @@ type JITFunction struct {
 	Size    uint64
 	Index   uint64 // the runtime's number
 	Name    string
-	Code    []byte // nil where the file has none; shorter than Size where the file is cut
+	Code    []byte // nil where the file has none; shorter than Size where the file is truncated
 	// Lines are the positions of its addresses, as the file has them.
 	Lines []JITLine
-	// EHFrameHdr and EHFrame are its unwind information. Mapped is how many bytes
-	// of both were mapped behind the code; 0 where they were not.
+	// EHFrameHdr and EHFrame are its unwind information. Mapped is the number of bytes
+	// of both that were mapped behind the code.
 	EHFrameHdr, EHFrame []byte
 	Mapped              uint64
 }
 
-// A JITLine says that code from Address on is of a line.
+// JITLine is the source line of the code from Address on.
 type JITLine struct {
 	Address uint64
 	Line    uint32
@@ -79,13 +79,13 @@ const (
 
 	maxJITFunctions = 1 << 20
 	maxJITLines     = 1 << 22
-	// maxJITOverlap is how many functions are looked at for an address.
+	// maxJITOverlap bounds the functions that are searched for an address.
 	maxJITOverlap = 1 << 12
 )
 
 // OpenJITDump maps a file and reads its records. The error for a file that is no
-// jitdump wraps ErrNotJITDump. One that is cut is read as far as it goes, and
-// Problems says where that is.
+// jitdump wraps ErrNotJITDump. A truncated file is read up to its end, and Problems
+// says where that is.
 func OpenJITDump(path string) (*JITDump, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -108,7 +108,7 @@ func (j *JITDump) Close() error { return j.mapping.Close() }
 // Path is the path of the file.
 func (j *JITDump) Path() string { return j.mapping.Path() }
 
-// Problems are what of the file could not be read, each a sentence.
+// Problems returns the parts of the file that could not be read, each as a sentence.
 func (j *JITDump) Problems() []string {
 	path := "jitdump"
 	if j.mapping != nil {
@@ -117,9 +117,9 @@ func (j *JITDump) Problems() []string {
 	return j.problems.all(path)
 }
 
-// Find returns the function that was at an address at a time, the newest that holds it and is
-// not newer than that, and the addresses around it where no newer function was by then. It is
-// nil where there is none, or where so many overlap that it is not found in reasonable time.
+// Find returns the newest function that covered an address at a time, and the range around the
+// address that no newer function covered by then. It is nil where there is none, or where so
+// many overlap that it is not found in reasonable time.
 func (j *JITDump) Find(time, address uint64) (best *JITFunction, start, end uint64) {
 	next := sort.Search(len(j.starts), func(i int) bool { return j.Functions[j.starts[i]].Address > address })
 	newest := -1
@@ -153,8 +153,8 @@ func (j *JITDump) Find(time, address uint64) (best *JITFunction, start, end uint
 	return best, start, end
 }
 
-// isNewer reports whether of two functions, by their indexes, the first was made later: of two at
-// one time the one that is later in the file.
+// isNewer reports whether function a was generated after function b (indexes): with equal times,
+// whether it is later in the file.
 func (j *JITDump) isNewer(a, b int) bool {
 	return cmp.Or(cmp.Compare(j.Functions[a].Time, j.Functions[b].Time), cmp.Compare(a, b)) > 0
 }
@@ -189,34 +189,34 @@ func (j *JITDump) read(data []byte) error {
 	return nil
 }
 
-// records reads the records. What describes a function stands before it.
-func (j *JITDump) records(data []byte, at uint64) {
+// records reads the records. Lines and unwind information stand before their function.
+func (j *JITDump) records(data []byte, offset uint64) {
 	p := jitParser{dump: j, files: map[string]string{}}
-	for at < uint64(len(data)) && !j.isClosed {
-		rest := data[at:]
+	for offset < uint64(len(data)) && !j.isClosed {
+		rest := data[offset:]
 		if len(rest) < 16 {
-			j.problems.add("offset %#x: the file ends in the header of a record", at)
+			j.problems.add("offset %#x: the file ends in the header of a record", offset)
 			return
 		}
 		id, size, time := j.order.u32(rest), uint64(j.order.u32(rest[4:])), j.order.u64(rest[8:])
 		if size < 16 {
-			j.problems.add("offset %#x: a record of %d bytes, expected 16 at least: what comes after it cannot be read", at, size)
+			j.problems.add("offset %#x: a record of %d bytes, expected 16 at least: what comes after it cannot be read", offset, size)
 			return
 		}
 		if size > uint64(len(rest)) {
-			j.problems.add("offset %#x: the file ends %d bytes into a record of %d bytes", at, len(rest), size)
+			j.problems.add("offset %#x: the file ends %d bytes into a record of %d bytes", offset, len(rest), size)
 			if id != jitCodeLoad {
 				return
 			}
-			// Runtimes write through buffers, and what they run is named though its code is cut.
+			// Runtimes write through buffers: a function has a name though its code is truncated.
 			p.missing = size - uint64(len(rest))
 			_ = p.record(id, time, rest[16:])
 			return
 		}
 		if err := p.record(id, time, rest[16:size]); err != nil {
-			j.problems.add("offset %#x: %v", at, err)
+			j.problems.add("offset %#x: %v", offset, err)
 		}
-		at += size
+		offset += size
 	}
 }
 
@@ -238,14 +238,14 @@ func (j *JITDump) index() {
 	}
 }
 
-// A jitParser keeps what the next function gets.
+// jitParser has the lines and the unwind information of the next function.
 type jitParser struct {
 	dump   *JITDump
 	files  map[string]string // each name once
 	lines  map[uint64][]JITLine
 	total  int
 	unwind JITFunction // its unwind information
-	// missing is how many bytes of its record are not in the file.
+	// missing is the number of bytes of its record that are not in the file.
 	missing uint64
 }
 
@@ -300,9 +300,9 @@ func (p *jitParser) load(d *fields, time uint64) error {
 	f.Name = string(clip(d.b[:name], maxPath))
 	d.b = d.b[name+1:]
 	var beyond error
-	if room := uint64(len(d.b)) + p.missing; room > 0 && room < f.Size {
-		beyond = fmt.Errorf("function %q: its code of %d bytes goes beyond its record: it is taken to end after %d", f.Name, f.Size, room)
-		f.Size = room
+	if length := uint64(len(d.b)) + p.missing; length > 0 && length < f.Size {
+		beyond = fmt.Errorf("function %q: its code of %d bytes goes beyond its record: it is taken to end after %d", f.Name, f.Size, length)
+		f.Size = length
 	}
 	if len(d.b) > 0 || f.Size == 0 {
 		f.Code = d.bytes(min(f.Size, uint64(len(d.b))))
@@ -312,7 +312,7 @@ func (p *jitParser) load(d *fields, time uint64) error {
 	return cmp.Or(p.add(f), beyond)
 }
 
-// move reads JIT_CODE_MOVE: a function is elsewhere from now on.
+// move reads JIT_CODE_MOVE: a function has a new address from now on.
 func (p *jitParser) move(d *fields, time uint64) error {
 	pid, tid := int(int32(d.u32())), int(int32(d.u32()))
 	address, old := d.u64(), d.u64()
@@ -342,7 +342,7 @@ func (p *jitParser) move(d *fields, time uint64) error {
 }
 
 // debugInfo reads JIT_CODE_DEBUG_INFO. A file name that begins with 0xff and NUL
-// is that of the entry before (as perf reads it).
+// stands for the name of the entry before (as perf reads it).
 func (p *jitParser) debugInfo(d *fields) error {
 	start, count := d.u64(), d.u64()
 	if d.isShort || count > uint64(len(d.b))/17 {

@@ -4,21 +4,21 @@ package perfdata
 
 import "github.com/unwindd/unwindd/engine/object"
 
-// keptBytes is how much of an area may be mapped. It is more than batches that are
-// walked have, whose pages would else be mapped twice.
-const keptBytes = 64 << 20
+// mappedBytes is how much of an area may be mapped. It is more than the batches in
+// flight have, whose pages would otherwise be mapped twice.
+const mappedBytes = 64 << 20
 
-// pages are those of an area that are in memory: a recording may be larger than that.
+// pages are the pages of an area that are in memory, which may be smaller than a recording.
 type pages struct {
 	mapping *object.Mapping // nil: the area is no file
-	passed  uint64          // bytes, since pages were given back
+	passed  uint64          // bytes, since pages were released
 }
 
-// pass says that a record of some size was read. What was read before is given back from
-// time to time; a sample that is walked still gets its pages again. Bytes that nobody looked
-// at count, too: the kernel maps what lies around those that somebody did.
+// pass counts a record that was read. From time to time it releases the pages of all records
+// before; a sample that is still walked gets its pages again. Bytes that were skipped count,
+// too: the kernel maps the pages around each that is touched.
 func (p *pages) pass(size uint64) {
-	if p.passed += size; p.passed < keptBytes || p.mapping == nil {
+	if p.passed += size; p.passed < mappedBytes || p.mapping == nil {
 		return
 	}
 	p.passed = 0

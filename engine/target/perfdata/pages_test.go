@@ -32,9 +32,9 @@ func TestPagesAreGivenBack(t *testing.T) {
 	a := simple()
 	a.SampleType |= SampleStackUser
 	stack := make([]byte, 60_000)
-	samples := uint64(3 * keptBytes / len(stack))
+	samples := uint64(3 * mappedBytes / len(stack))
 	b := newBuilder(false, a)
-	b.records.Grow(3 * keptBytes)
+	b.records.Grow(3 * mappedBytes)
 	for i := range samples {
 		b.add(recordSample, uint16(ModeUser), uint64(100), 0x1000+i, uint32(1), uint32(1), 1+i, uint64(len(stack)), stack, uint64(len(stack)))
 		if i%2 == 0 { // to read a small record maps pages of what lies around it
@@ -72,7 +72,7 @@ func TestPagesAreGivenBack(t *testing.T) {
 	if read != samples || sum != 0 {
 		t.Errorf("%d samples, expected %d, and bytes of stacks are %#x, expected 0", read, samples, sum)
 	}
-	if used := most - before; used > keptBytes*3/2 {
-		t.Errorf("%d MiB are in memory at a time, expected %d MiB at most", used>>20, keptBytes*3/2>>20)
+	if used := most - before; used > mappedBytes*3/2 {
+		t.Errorf("%d MiB are in memory at a time, expected %d MiB at most", used>>20, mappedBytes*3/2>>20)
 	}
 }

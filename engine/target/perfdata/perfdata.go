@@ -12,16 +12,16 @@ import (
 	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// ErrNotPerfData says that a file is no recording of perf.
+// ErrNotPerfData is the error for a file that is no recording of perf.
 var ErrNotPerfData = errors.New("not a perf.data file")
 
 // MaxRuns bounds the runs of records in the order of time that are merged.
 const MaxRuns = 1 << 22
 
-// maxProblems bounds the sentences about what is wrong with a recording.
+// maxProblems bounds the sentences about problems of a recording.
 const maxProblems = 100
 
-// A File is a recording. It may be used concurrently, but for Close.
+// File is a recording. It may be used concurrently, except for Close.
 type File struct {
 	path     string
 	mapping  *object.Mapping   // nil for bytes in memory
@@ -36,8 +36,8 @@ type File struct {
 	lost     uint64 // records
 	dropped  uint64 // samples
 	traced   uint64 // bytes of AUX areas
-	areas    []area // the file, those beside it, and what was compressed in them
-	latest   uint64 // time up to now, while the records are gone over
+	areas    []area // the file, the files beside it, and their unpacked records
+	latest   uint64 // time up to now, while records are scanned
 	roots    map[int]string
 	names    []string // of events, of a pipe that has them before the events
 	runs     []run    // by time
@@ -46,7 +46,7 @@ type File struct {
 	batches  sync.Pool
 }
 
-// sentences are what is wrong, each once.
+// sentences are the problems found, each once.
 type sentences struct{ list problems.List[string] }
 
 func (p *sentences) add(format string, args ...any) {
@@ -70,15 +70,14 @@ func (p *sentences) all(path string) []string {
 }
 
 // Open maps a recording and finds its records. The error for a file that is no
-// recording wraps ErrNotPerfData and says what it is. One that is cut or damaged
-// is read as far as it goes, and Problems says what was lost. The path may be that
-// of a directory that perf record wrote (--threads, --kcore), or what perf record
-// --switch-output was told to write: then all files of that name with a time behind it
-// are one recording.
+// recording wraps ErrNotPerfData and names its format. A truncated or damaged file is
+// read up to that place, and Problems lists the losses. The path may be a directory
+// that perf record wrote (--threads, --kcore), or the output path of perf record
+// --switch-output: then all files of that name with a time behind it are one recording.
 func Open(path string) (*File, error) { return OpenStart(path, 0) }
 
-// OpenStart is Open for a file of which only so many bytes, from the first on, are the
-// recording; 0: all are.
+// OpenStart is Open for a recording that is the first size bytes of a file; 0: the
+// whole file.
 func OpenStart(path string, size int64) (*File, error) {
 	if names := seriesNames(path); len(names) > 0 {
 		return openSeries(path, names)
@@ -102,8 +101,8 @@ func OpenStart(path string, size int64) (*File, error) {
 	return f, nil
 }
 
-// Machine is what the header of a recording says of its architecture, as uname -m
-// does, without a look at its records; "" where it does not say it.
+// Machine returns the architecture in the header of a recording, as printed by uname -m,
+// without reading its records; "" where there is none.
 func Machine(path string) string {
 	m, err := object.Map(headerFile(path))
 	if err != nil {
@@ -126,7 +125,7 @@ func (f *File) open(data []byte) error {
 	return nil
 }
 
-// Close unmaps the file. Nothing that the file or its readers gave may be used
+// Close unmaps the file. Nothing that the file or its readers returned may be used
 // after it.
 func (f *File) Close() error {
 	var errs []error
@@ -136,40 +135,39 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Path is that of Open.
+// Path returns the path that was opened.
 func (f *File) Path() string { return f.path }
 
-// IsBigEndian says whether the file is big endian, and so Registers.Values and Stack.
+// IsBigEndian reports whether the file is big endian, and so Registers.Values and Stack.
 func (f *File) IsBigEndian() bool { return bool(f.order) }
 
-// Attrs are the events that were recorded; Sample.Event is an index in it.
+// Attrs returns the events that were recorded; Sample.Event is an index in it.
 func (f *File) Attrs() []Attr { return f.attrs.list }
 
-// SetRoots says under which directory the files of processes are, by process ID: those
-// of a container have a root of their own. A process that was forked has its parent's.
-// It is called before Reader and History.
+// SetRoots sets the root directories of processes by process ID, as processes of a
+// container have their own. A forked process has its parent's. Call it before Reader and
+// History.
 func (f *File) SetRoots(roots map[int]string) { f.roots = roots }
 
-// Features are what the header says.
+// Features returns the header's description of the machine and the recording.
 func (f *File) Features() *Features { return &f.features }
 
-// Counts says how many records of each type the recording has, those that were
-// compressed included.
+// Counts returns the number of records of each type, unpacked records included.
 func (f *File) Counts() map[RecordType]uint64 { return f.counts }
 
-// Samples is how many SAMPLE records the recording has.
+// Samples returns the number of SAMPLE records.
 func (f *File) Samples() uint64 { return f.counts[recordSample] }
 
-// Lost says how many records the kernel could not write, and how many samples
-// were lost, as far as that is told (LOST and LOST_SAMPLES). perf counts in
-// samples what was lost for want of space, too: the two are not to be added.
+// Lost returns the numbers of records and of samples that the kernel reports as lost
+// (LOST and LOST_SAMPLES). The samples include records lost for want of space: do not
+// add the two.
 func (f *File) Lost() (records, samples uint64) { return f.lost, f.dropped }
 
-// Problems are what is wrong with the recording as a whole, each a sentence that
-// names the file, the offset and what was done without it.
+// Problems returns the problems of the recording as a whole, each a sentence that
+// names the file, the offset and the consequence.
 func (f *File) Problems() []string { return f.problems.all(f.path) }
 
-// scan goes over the records of an area, reads those that describe the
+// scan goes over the records of an area, reads the ones that describe the
 // recording, and divides the others into runs.
 func (f *File) scan(index int) {
 	a := &f.areas[index]
@@ -178,10 +176,10 @@ func (f *File) scan(index int) {
 	last := uint64(0)
 	s := newScanner(a)
 	defer s.close()
-	for at := a.start; ; {
-		next, done, err := s.next(at, &r)
+	for offset := a.start; ; {
+		next, done, err := s.next(offset, &r)
 		if err != nil {
-			f.problems.add("%s: %v", f.place(index, at), err)
+			f.problems.add("%s: %v", f.place(index, offset), err)
 		}
 		if done {
 			return
@@ -192,20 +190,20 @@ func (f *File) scan(index int) {
 		f.count(&r)
 		switch r.kind {
 		case recordAuxtrace:
-			f.traced += next - at - uint64(len(r.data))
+			f.traced += next - offset - uint64(len(r.data))
 		case recordCompressed, recordCompressed2:
 			a.packed++
 		}
 		if r.kind >= recordUser {
 			f.scanUser(&r, index)
-			at = next
+			offset = next
 			continue
 		}
 		t, ok := f.attrs.time(&r, f.order)
 		switch {
 		case !ok:
 			t = last
-		case t == 0 && a.isLater: // of what perf found as it began the file
+		case t == 0 && a.isLater: // a process or mapping that was there when perf began the file
 			t = f.latest
 		}
 		f.latest = max(f.latest, t)
@@ -215,22 +213,22 @@ func (f *File) scan(index int) {
 		switch {
 		case open && t >= last:
 		case len(f.runs) < f.maxRuns:
-			f.runs = append(f.runs, run{area: uint16(index), start: at, time: t})
+			f.runs = append(f.runs, run{area: uint16(index), start: offset, time: t})
 			open = true
 		case len(f.runs) == f.maxRuns:
-			f.problems.add("%s: there are %d runs of records in the order of time before it; what follows stays in the order of the file", f.place(index, at), f.maxRuns)
+			f.problems.add("%s: there are %d runs of records in the order of time before it; what follows stays in the order of the file", f.place(index, offset), f.maxRuns)
 			if !open { // an area of its own
-				f.runs = append(f.runs, run{area: uint16(index), start: at, time: t})
+				f.runs = append(f.runs, run{area: uint16(index), start: offset, time: t})
 				open = true
 			}
 		}
 		last = max(t, f.runs[len(f.runs)-1].time)
 		f.runs[len(f.runs)-1].end = next
-		at = next
+		offset = next
 	}
 }
 
-// count counts a record, and what it says was lost.
+// count counts a record, and the losses that it reports.
 func (f *File) count(r *record) {
 	f.counts[r.kind]++
 	switch r.kind {
@@ -246,9 +244,9 @@ func (f *File) count(r *record) {
 }
 
 // place names an offset in an area.
-func (f *File) place(index int, at uint64) string {
+func (f *File) place(index int, offset uint64) string {
 	a := &f.areas[index]
-	where := fmt.Sprintf("offset %#x", at)
+	where := fmt.Sprintf("offset %#x", offset)
 	if a.isUnpacked {
 		where += " of what was compressed"
 	}
@@ -258,7 +256,7 @@ func (f *File) place(index int, at uint64) string {
 	return where
 }
 
-// scanUser reads a record of perf's own.
+// scanUser reads a record of perf's own types.
 func (f *File) scanUser(r *record, index int) {
 	var err error
 	switch r.kind {
@@ -277,11 +275,11 @@ func (f *File) scanUser(r *record, index int) {
 		}
 	}
 	if err != nil {
-		f.problems.add("%s: %v: %v", f.place(index, r.at), r.kind, err)
+		f.problems.add("%s: %v: %v", f.place(index, r.offset), r.kind, err)
 	}
 }
 
-// readAttrRecord reads HEADER_ATTR: an attribute, as long as it says itself, and
+// readAttrRecord reads HEADER_ATTR: an attribute, which has its own length in it, and
 // its ids.
 func (f *File) readAttrRecord(r *record) error {
 	body := r.data[recordHeader:]

@@ -17,9 +17,9 @@ import (
 // maxMapEntries bounds the functions of a map.
 const maxMapEntries = 1 << 24
 
-// A PerfMap is what a runtime writes to /tmp/perf-PID.map: a line for each
-// function that it made, START SIZE NAME, the numbers in hexadecimal (Linux,
-// tools/perf/Documentation/jit-interface.txt). It may be used concurrently, but
+// PerfMap is a runtime's list of its JIT code, /tmp/perf-PID.map: a line for each
+// function, START SIZE NAME, the numbers in hexadecimal (Linux,
+// tools/perf/Documentation/jit-interface.txt). It may be used concurrently, except
 // for Close.
 type PerfMap struct {
 	mapping  *object.Mapping
@@ -30,15 +30,14 @@ type PerfMap struct {
 
 type mapEntry struct {
 	start, end uint64
-	function   uint64 // its start, which another one may lie over
+	function   uint64 // the function's start, which another one may cover
 	name       uint64 // offset in the file
 	size       uint32 // of the name
 }
 
 // OpenPerfMap maps a file and sorts its functions. The file grows while the
-// runtime makes code, and addresses are used again: of functions that overlap,
-// the one that comes later in the file is kept whole, and the others where it
-// is not.
+// runtime generates code, and addresses are reused: where functions overlap, the one
+// that is later in the file is valid.
 func OpenPerfMap(path string) (*PerfMap, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -63,7 +62,7 @@ func (p *PerfMap) Close() error {
 	return p.mapping.Close()
 }
 
-// Problems are the lines that could not be read, each a sentence.
+// Problems returns the lines that could not be read, each as a sentence.
 func (p *PerfMap) Problems() []string {
 	path := "perf map"
 	if p.mapping != nil {
@@ -72,7 +71,7 @@ func (p *PerfMap) Problems() []string {
 	return p.problems.all(path)
 }
 
-// Len is the number of functions.
+// Len returns the number of functions.
 func (p *PerfMap) Len() int { return len(p.entries) }
 
 // Find returns the function that holds an address.
@@ -100,12 +99,12 @@ func (p *PerfMap) NamesIn(start, end uint64) bool {
 
 func (p *PerfMap) read() {
 	var all []mapEntry
-	at := uint64(0)
-	for line := 1; at < uint64(len(p.data)); line++ {
-		rest := p.data[at:]
+	offset := uint64(0)
+	for line := 1; offset < uint64(len(p.data)); line++ {
+		rest := p.data[offset:]
 		length := bytes.IndexByte(rest, '\n')
 		if length < 0 {
-			// Perhaps the runtime was not done with it.
+			// Perhaps the runtime was still writing it.
 			p.problems.add("line %d does not end", line)
 			break
 		}
@@ -115,29 +114,29 @@ func (p *PerfMap) read() {
 			p.problems.add("line %d: %v", line, err)
 		case len(all) >= maxMapEntries:
 			p.problems.add("line %d: there are %d functions before it: the rest is left out", line, maxMapEntries)
-			at = uint64(len(p.data))
+			offset = uint64(len(p.data))
 			continue
 		case e.end > e.start:
-			e.name += at
+			e.name += offset
 			all = append(all, e)
 		}
-		at += uint64(length) + 1
+		offset += uint64(length) + 1
 	}
 	p.entries = newest(all)
 }
 
 // parseMapLine reads a line. Numbers may begin with 0x.
 func parseMapLine(line []byte) (e mapEntry, err error) {
-	at := 0
+	end := 0
 	word := func() []byte {
-		for at < len(line) && line[at] == ' ' {
-			at++
+		for end < len(line) && line[end] == ' ' {
+			end++
 		}
-		start := at
-		for at < len(line) && line[at] != ' ' {
-			at++
+		start := end
+		for end < len(line) && line[end] != ' ' {
+			end++
 		}
-		return line[start:at]
+		return line[start:end]
 	}
 	number := func(what string) (n uint64) {
 		w := word()
@@ -156,55 +155,55 @@ func parseMapLine(line []byte) (e mapEntry, err error) {
 	if start+size < start {
 		return e, fmt.Errorf("%#x bytes from %#x on are beyond the last address", size, start)
 	}
-	for at < len(line) && line[at] == ' ' {
-		at++
+	for end < len(line) && line[end] == ' ' {
+		end++
 	}
-	name := bytes.TrimRight(line[at:], "\r")
+	name := bytes.TrimRight(line[end:], "\r")
 	if len(name) == 0 || len(name) > 1<<20 {
 		return e, fmt.Errorf("a name of %d bytes", len(name))
 	}
-	return mapEntry{start, start + size, start, uint64(at), uint32(len(name))}, nil
+	return mapEntry{start, start + size, start, uint64(end), uint32(len(name))}, nil
 }
 
 // newest sorts entries by address and resolves overlaps: where several overlap,
-// the one that is last in the list is kept. It takes n log n steps.
+// the last one in the list is valid. It takes n log n steps.
 func newest(all []mapEntry) []mapEntry {
 	type edge struct {
-		at    uint64
-		entry int
+		address uint64
+		entry   int
 	}
-	// Edges in the order of address; at each, the newest entry that is open is on
-	// top of a heap from which those that ended are taken when they come up.
+	// Edges in the order of address; at each, the newest open entry is on top of a
+	// heap, from which ended entries are removed when they come to the top.
 	starts := make([]edge, 0, len(all))
 	bounds := make([]uint64, 0, 2*len(all))
 	for i, e := range all {
 		starts = append(starts, edge{e.start, i})
 		bounds = append(bounds, e.start, e.end)
 	}
-	slices.SortFunc(starts, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.entry, b.entry)) })
+	slices.SortFunc(starts, func(a, b edge) int { return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.entry, b.entry)) })
 	slices.Sort(bounds)
 	bounds = slices.Compact(bounds)
 	var open newestHeap
 	out := make([]mapEntry, 0, len(all))
 	last := -1 // the entry of the last of out
-	for i, from := range bounds {
-		for len(starts) > 0 && starts[0].at == from {
+	for i, bound := range bounds {
+		for len(starts) > 0 && starts[0].address == bound {
 			open.push(starts[0].entry)
 			starts = starts[1:]
 		}
-		for len(open) > 0 && all[open[0]].end <= from {
+		for len(open) > 0 && all[open[0]].end <= bound {
 			open.pop()
 		}
 		if len(open) == 0 {
-			continue // which is so at the last
+			continue // always so at the last bound
 		}
-		entry, to := open[0], bounds[i+1]
-		if entry == last && out[len(out)-1].end == from {
-			out[len(out)-1].end = to
+		entry, end := open[0], bounds[i+1]
+		if entry == last && out[len(out)-1].end == bound {
+			out[len(out)-1].end = end
 			continue
 		}
 		e := all[entry]
-		e.start, e.end = from, to
+		e.start, e.end = bound, end
 		out = append(out, e)
 		last = entry
 	}

@@ -9,7 +9,7 @@ const (
 	maxMappings = 1 << 20
 	maxText     = 64 << 20 // bytes of names that are kept
 	// maxDead is how many threads are remembered after their end: a CPU may be
-	// sampled in the last steps of a thread that is gone already.
+	// sampled in the last steps of a thread whose end is already recorded.
 	maxDead = 4096
 	maxComm = 256
 	maxPath = 4096
@@ -17,15 +17,15 @@ const (
 	maxAncestors = 1024
 )
 
-// mappings are those of a process, or of the kernel, now.
+// mappings are the current mappings of a process, or of the kernel.
 type mappings struct {
 	pid        int
 	parent     int    // the process that forked it; 0: not known
-	directory  string // that it has from its parent, of File.SetRoots
+	directory  string // the root of File.SetRoots that it has from its parent
 	root       *node
 	own        int // nodes that are counted in state.mapped
 	space      *Space
-	hasNewCode bool // executable ones changed since space was made
+	hasNewCode bool // executable mappings changed since space was set
 }
 
 // version returns the mappings as they are now.
@@ -41,10 +41,9 @@ func (m *mappings) version(s *state) *Space {
 	return m.space
 }
 
-// rootOf is the directory under which the files of a process are; "" where
-// File.SetRoots gave none to it or to a process that it descends from. perf tells
-// processes that were there before it in any order, so the search is made when
-// something of the process is wanted.
+// rootOf returns the root directory of a process; "" where File.SetRoots has none for
+// it or its ancestors. perf lists the processes that were there before it in any order,
+// so the search waits until the process is needed.
 func (s *state) rootOf(m *mappings) string {
 	if len(s.file.roots) == 0 {
 		return ""
@@ -74,7 +73,7 @@ type thread struct {
 	isDead   bool
 }
 
-// state is what the records up to now say of processes and of the kernel.
+// state is the state of processes and of the kernel after the records up to now.
 type state struct {
 	file      *File
 	processes map[int]*process
@@ -102,11 +101,11 @@ func newState(f *File) state {
 
 func (s *state) problem(r *record, area uint16, format string, args ...any) {
 	if s.problems.list.HasRoom(maxProblems) {
-		s.problems.add("%s: %v: %s", s.file.place(int(area), r.at), r.kind, fmt.Sprintf(format, args...))
+		s.problems.add("%s: %v: %s", s.file.place(int(area), r.offset), r.kind, fmt.Sprintf(format, args...))
 	}
 }
 
-// text keeps a name once. Where there are too many it is empty.
+// text returns a name, stored once. It is empty where there are too many.
 func (s *state) text(b []byte) string {
 	if t, ok := s.texts[string(b)]; ok {
 		return t
@@ -120,13 +119,13 @@ func (s *state) text(b []byte) string {
 	return t
 }
 
-// place gives a sample the name of its thread and the mappings of its process.
+// place sets the name of a sample's thread and the mappings of its process.
 func (s *state) place(sample *Sample) {
 	t := s.last
 	if t == nil || t.tid != sample.TID || t.pid != sample.PID {
 		if t = s.threads[sample.TID]; t == nil || t.pid != sample.PID {
 			if sample.PID == 0 && sample.TID == 0 {
-				sample.Comm = "swapper" // the idle task, which nothing announces
+				sample.Comm = "swapper" // the idle task, which no record announces
 			}
 			if p := s.processes[sample.PID]; p != nil {
 				sample.Space = p.version(s)
@@ -142,7 +141,7 @@ func (s *state) place(sample *Sample) {
 	sample.Space = t.process.version(s)
 }
 
-// thread returns a thread, which is new where it is not known or was of another
+// thread returns a thread, a new one where it is unknown or belonged to another
 // process; nil where there are too many.
 func (s *state) thread(pid, tid int) *thread {
 	t := s.threads[tid]
@@ -168,7 +167,7 @@ func (s *state) thread(pid, tid int) *thread {
 	return t
 }
 
-// end marks a thread as dead, and forgets those that have been for long.
+// end marks a thread as dead, and forgets the ones that have been dead for long.
 func (s *state) end(t *thread) {
 	if t.isDead {
 		return
@@ -197,7 +196,7 @@ func (s *state) forget(t *thread) {
 	}
 }
 
-// changesKernel says whether a record changes what is known of the kernel.
+// changesKernel reports whether a record changes the mappings of the kernel.
 func (s *state) changesKernel(r *record) bool {
 	switch r.kind {
 	case recordKsymbol:
@@ -209,7 +208,7 @@ func (s *state) changesKernel(r *record) bool {
 	return false
 }
 
-// apply reads a record that says something of threads or mappings.
+// apply reads a record of threads or mappings.
 func (s *state) apply(r *record, area uint16) {
 	switch r.kind {
 	case recordMmap, recordMmap2, recordComm, recordFork, recordExit, recordKsymbol:
@@ -253,11 +252,11 @@ func (s *state) apply(r *record, area uint16) {
 
 func clip(b []byte, most int) []byte { return b[:min(len(b), most)] }
 
-// fork adds a thread, with the name of the thread that made it. A new process
+// fork adds a thread, with the name of the thread that created it. A new process
 // gets the mappings of its parent, too.
 func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	if old := s.threads[tid]; old != nil && (pid != ppid || old.isDead) {
-		s.forget(old) // the number is used again
+		s.forget(old) // the number is reused
 	}
 	t := s.thread(pid, tid)
 	if t == nil {
@@ -273,7 +272,7 @@ func (s *state) fork(r *record, pid, ppid, tid, ptid int) {
 	if parent := s.processes[ppid]; parent != nil {
 		t.process.directory = s.rootOf(&parent.mappings) // the parent may be forgotten
 	}
-	var root *node // for a process that was running already perf makes a fork up, and the mappings follow
+	var root *node // for a process that was already running perf writes a fork, and its mappings follow
 	if parent := s.processes[ppid]; parent != nil && r.misc&miscForkExec == 0 {
 		root = parent.root
 	}
@@ -289,7 +288,7 @@ func (s *state) reset(m *mappings, root *node) {
 	}
 }
 
-// add maps something.
+// add adds a mapping over the ones before.
 func (s *state) add(m *mappings, what *Mapping) {
 	if s.mapped >= maxMappings {
 		s.problems.add("more than %d mappings at a time: further ones are left out", maxMappings)
@@ -355,7 +354,7 @@ func (s *state) mmap(r *record, area uint16, d *fields) {
 	}
 	switch mode := Mode(r.misc & miscModeMask); {
 	case mode == ModeGuestKernel, mode == ModeGuestUser:
-		// A guest's addresses are not those of the machine.
+		// A guest's addresses are not the host's.
 	case mode == ModeKernel || pid == -1:
 		s.add(&s.kernel, m)
 	default:
@@ -368,7 +367,7 @@ func (s *state) mmap(r *record, area uint16, d *fields) {
 // ksymbolUnregister is PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER.
 const ksymbolUnregister = 1
 
-// ksymbol reads KSYMBOL: a function that the kernel made, or took back.
+// ksymbol reads KSYMBOL: a function that the kernel generated, or removed.
 func (s *state) ksymbol(r *record, area uint16, d *fields) {
 	start, size := d.u64(), uint64(d.u32())
 	d.u16() // type

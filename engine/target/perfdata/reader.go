@@ -9,25 +9,25 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// batchSize is how many samples a batch has: enough that handing one over costs
-// nothing, few enough that those in flight are small.
+// batchSize is how many samples a batch has: enough that passing one on costs
+// nothing, few enough that the batches in flight are small.
 const batchSize = 64
 
-// A run is a part of an area in which time does not go back.
+// run is a part of an area in which time does not go back.
 type run struct {
 	start, end uint64
 	time       uint64 // of its first record
 	area       uint16
 }
 
-// A cursor is in a run.
+// cursor is a position in a run.
 type cursor struct {
-	at, end uint64 // of the next record
-	time    uint64 // of the next record
-	area    uint16
+	offset, end uint64 // of the next record
+	time        uint64 // of the next record
+	area        uint16
 }
 
-// isBefore says which cursor comes first: by time, then as in the file.
+// isBefore reports whether c comes before d: by time, then by the order of the file.
 func (c *cursor) isBefore(d *cursor) bool {
 	if c.time != d.time {
 		return c.time < d.time
@@ -35,27 +35,27 @@ func (c *cursor) isBefore(d *cursor) bool {
 	if c.area != d.area {
 		return c.area < d.area
 	}
-	return c.at < d.at
+	return c.offset < d.offset
 }
 
-// A Reader delivers the samples of a File in the order of time. It is for one
-// goroutine; a File may have several.
+// Reader delivers the samples of a File in the order of time. It is for one
+// goroutine; a File may have several Readers.
 type Reader struct {
-	file     *File
-	runs     []run    // not begun
-	heap     []cursor // begun
-	held     record   // waits for the next batch
-	heldArea uint16
-	hasHeld  bool
-	current  record // of the reader, so that none is allocated for each sample
-	ahead    record
-	failed   error   // what Next returns
-	pages    []pages // by area
-	changed  error   // the records are not those that were scanned
-	state    state
+	file        *File
+	runs        []run    // not begun
+	heap        []cursor // begun
+	pending     record   // waits for the next batch
+	pendingArea uint16
+	hasPending  bool
+	current     record // reused, so that none is allocated for each sample
+	ahead       record
+	failed      error   // what Next returns
+	pages       []pages // by area
+	changed     error   // the records differ from the ones that were scanned
+	state       state
 }
 
-// Reader makes a reader that begins at the first sample.
+// Reader returns a reader that begins at the first sample.
 func (f *File) Reader() *Reader {
 	r := &Reader{file: f, runs: f.runs, state: newState(f)}
 	for i := range f.areas {
@@ -64,20 +64,19 @@ func (f *File) Reader() *Reader {
 	return r
 }
 
-// A Batch is a number of samples that come one after the other.
+// Batch is some consecutive samples.
 type Batch struct {
 	// Sequence counts the batches of a Reader from 0.
 	Sequence int
 	Samples  []Sample
-	// Kernel is what the kernel had mapped, modules included, and KernelSymbols
-	// are the functions that it made at run time (KSYMBOL), Path being the name.
+	// Kernel has the kernel's mappings, modules included, and KernelSymbols the
+	// functions that it generated at run time (KSYMBOL), with the name as Path.
 	Kernel, KernelSymbols *Space
 
 	file *File
 }
 
-// Release gives the memory of the batch back. Its samples must not be used any
-// more.
+// Release frees the batch for reuse. Its samples must not be used any more.
 func (b *Batch) Release() {
 	clear(b.Samples)
 	b.Samples, b.Kernel, b.KernelSymbols = b.Samples[:0], nil, nil
@@ -92,7 +91,7 @@ func (f *File) batch() *Batch {
 }
 
 // Next returns the next samples; io.EOF where there are no more. Any other error
-// is that the file was cut while it was mapped, and ends the reading.
+// means that the file was truncated while it was mapped, and ends the reading.
 func (r *Reader) Next() (*Batch, error) {
 	if r.failed != nil {
 		return nil, r.failed
@@ -102,7 +101,7 @@ func (r *Reader) Next() (*Batch, error) {
 		r.failed = err
 	} else if r.changed != nil {
 		r.failed = r.changed
-	} else if len(b.Samples) < batchSize && !r.hasHeld {
+	} else if len(b.Samples) < batchSize && !r.hasPending {
 		r.failed = io.EOF
 	}
 	if len(b.Samples) == 0 {
@@ -114,12 +113,12 @@ func (r *Reader) Next() (*Batch, error) {
 	return b, nil
 }
 
-// Problems are what was wrong with the records that were read so far, samples
-// apart, each a sentence.
+// Problems returns the problems of the records that were read so far, except samples,
+// each as a sentence.
 func (r *Reader) Problems() []string { return r.state.problems.all(r.file.path) }
 
-// fill reads records until the batch is full, or what is known of the kernel
-// changes, which is the same for all samples of a batch.
+// fill reads records until the batch is full, or the mappings of the kernel change,
+// which all samples of a batch share.
 func (r *Reader) fill(b *Batch) {
 	for len(b.Samples) < batchSize && r.changed == nil {
 		rec := &r.current
@@ -133,11 +132,11 @@ func (r *Reader) fill(b *Batch) {
 			r.file.decode(rec, s)
 			s.IsCompressed = r.file.areas[area].isUnpacked
 			r.state.place(s)
-			b.Samples = b.Samples[:n+1] // which a fault does not reach
+			b.Samples = b.Samples[:n+1] // not reached after a fault
 			continue
 		}
 		if len(b.Samples) > 0 && r.state.changesKernel(rec) {
-			r.held, r.heldArea, r.hasHeld = *rec, area, true
+			r.pending, r.pendingArea, r.hasPending = *rec, area, true
 			break
 		}
 		r.state.apply(rec, area)
@@ -147,15 +146,15 @@ func (r *Reader) fill(b *Batch) {
 
 // next reads the next record of the kernel's types.
 func (r *Reader) next(rec *record) (area uint16, ok bool) {
-	if r.hasHeld {
-		r.hasHeld = false
-		*rec = r.held
-		r.held = record{}
-		return r.heldArea, true
+	if r.hasPending {
+		r.hasPending = false
+		*rec = r.pending
+		r.pending = record{}
+		return r.pendingArea, true
 	}
 	for len(r.runs) > 0 && (len(r.heap) == 0 || r.runs[0].time <= r.heap[0].time) {
 		run := &r.runs[0]
-		r.push(cursor{at: run.start, end: run.end, time: run.time, area: run.area})
+		r.push(cursor{offset: run.start, end: run.end, time: run.time, area: run.area})
 		r.runs = r.runs[1:]
 	}
 	if len(r.heap) == 0 {
@@ -164,13 +163,13 @@ func (r *Reader) next(rec *record) (area uint16, ok bool) {
 	top := &r.heap[0]
 	area = top.area
 	a := &r.file.areas[area]
-	next, done, _ := a.next(top.at, rec)
+	next, done, _ := a.next(top.offset, rec)
 	if done {
 		r.change(top)
 		return 0, false
 	}
 	r.pages[area].pass(uint64(len(rec.data)))
-	top.at = next
+	top.offset = next
 	if !r.advance(a, top) {
 		last := len(r.heap) - 1
 		r.heap[0] = r.heap[last]
@@ -183,8 +182,8 @@ func (r *Reader) next(rec *record) (area uint16, ok bool) {
 // advance finds the time of the next record of a run; false at its end.
 func (r *Reader) advance(a *area, c *cursor) bool {
 	rec := &r.ahead
-	for c.at < c.end {
-		next, done, _ := a.next(c.at, rec)
+	for c.offset < c.end {
+		next, done, _ := a.next(c.offset, rec)
 		if done {
 			r.change(c)
 			return false
@@ -195,15 +194,15 @@ func (r *Reader) advance(a *area, c *cursor) bool {
 			}
 			return true
 		}
-		c.at = next
+		c.offset = next
 	}
 	return false
 }
 
-// change notes that a record cannot be read that was there when the file was
-// scanned. A file that was cut has zeros in the rest of its last page.
+// change records that a record cannot be read that was there when the file was
+// scanned. A truncated file has zeros in the rest of its last page.
 func (r *Reader) change(c *cursor) {
-	r.changed = fmt.Errorf("%s: %s: %w", r.file.path, r.file.place(int(c.area), c.at), object.ErrFileShrank)
+	r.changed = fmt.Errorf("%s: %s: %w", r.file.path, r.file.place(int(c.area), c.offset), object.ErrFileShrank)
 }
 
 func (r *Reader) push(c cursor) {
@@ -218,7 +217,7 @@ func (r *Reader) push(c cursor) {
 	}
 }
 
-// sink puts the top where it belongs.
+// sink moves the top of the heap down to its position.
 func (r *Reader) sink() {
 	for i := 0; ; {
 		least := i

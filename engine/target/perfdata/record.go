@@ -8,8 +8,8 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A RecordType is the type of a record: the kernel's (enum perf_event_type) and,
-// from 64 on, those of perf (enum perf_user_event_type).
+// RecordType is the type of a record: a type of the kernel (enum perf_event_type) or,
+// from 64 on, of perf (enum perf_user_event_type).
 type RecordType uint32
 
 // The types that are read.
@@ -46,7 +46,7 @@ var recordNames = [...]string{
 	"EVENT_UPDATE", "TIME_CONV", "HEADER_FEATURE", "COMPRESSED", "FINISHED_INIT", "COMPRESSED2", "BPF_METADATA",
 }
 
-// String is the name without PERF_RECORD_.
+// String returns the name without PERF_RECORD_.
 func (t RecordType) String() string {
 	if uint64(t) < uint64(len(recordNames)) && recordNames[t] != "" {
 		return recordNames[t]
@@ -59,62 +59,62 @@ const (
 	miscModeMask    = 7
 	miscMmapData    = 1 << 13
 	miscCommExec    = 1 << 13
-	miscForkExec    = 1 << 13 // the parent's mappings are not those of the child
+	miscForkExec    = 1 << 13 // the child does not have the parent's mappings
 	miscMmapBuildID = 1 << 14
 	miscBuildIDSize = 1 << 15 // of build_id_event: the size stands behind the ID
 )
 
-// A record is one of an area. data is the whole record with its header; it is
-// shorter than the header says where the area ends within it, and isCut is true.
+// record is a record of an area. data is the whole record with its header; where the
+// area ends within it data is shorter than the header says, and isCut is true.
 type record struct {
-	kind  RecordType
-	misc  uint16
-	isCut bool
-	at    uint64 // in its area
-	data  []byte
+	kind   RecordType
+	misc   uint16
+	isCut  bool
+	offset uint64 // in its area
+	data   []byte
 }
 
-// An area is bytes that hold records one after the other.
+// area is bytes with records one after the other.
 type area struct {
 	data   []byte
 	start  uint64 // where the records begin
 	isPipe bool   // tracing data follows its record
-	name   string // of the file beside that with the header; "" of that one
+	name   string // of a file beside the one with the header, whose name is ""
 	packed uint64 // compressed records
-	// isLater says that the file follows another of the same recording.
+	// isLater is true where the file follows another of the same recording.
 	isLater bool
-	// isUnpacked says that the bytes were compressed in a file.
+	// isUnpacked is true where the bytes were compressed in a file.
 	isUnpacked bool
 	order      endian
 
-	mapping *object.Mapping // that data is of; nil: it is no file
+	mapping *object.Mapping // of data; nil: it is no file
 }
 
 const recordHeader = 8
 
-// next reads the record at an offset, and says where the next one is. done is
-// true where none can be read; err then says why, or is nil at the end. A record
-// that is not whole is the last.
-func (a *area) next(at uint64, r *record) (next uint64, done bool, err error) {
+// next reads the record at an offset, and returns the offset of the next one. done is
+// true where none can be read; err is then the reason, or nil at the end. An incomplete
+// record is the last.
+func (a *area) next(offset uint64, r *record) (next uint64, done bool, err error) {
 	size := uint64(len(a.data))
-	if at >= size {
-		return at, true, nil
+	if offset >= size {
+		return offset, true, nil
 	}
-	rest := a.data[at:]
+	rest := a.data[offset:]
 	if len(rest) < recordHeader {
-		return at, true, fmt.Errorf("the file ends %d bytes into a record's header", len(rest))
+		return offset, true, fmt.Errorf("the file ends %d bytes into a record's header", len(rest))
 	}
 	length := uint64(a.order.u16(rest[6:]))
-	*r = record{kind: RecordType(a.order.u32(rest)), misc: a.order.u16(rest[4:]), at: at}
+	*r = record{kind: RecordType(a.order.u32(rest)), misc: a.order.u16(rest[4:]), offset: offset}
 	if length < recordHeader {
-		return at, true, fmt.Errorf("a record (%v) of %d bytes, expected %d at least: what comes after it cannot be read", r.kind, length, recordHeader)
+		return offset, true, fmt.Errorf("a record (%v) of %d bytes, expected %d at least: what comes after it cannot be read", r.kind, length, recordHeader)
 	}
 	if length > uint64(len(rest)) {
 		r.data, r.isCut = rest, true
 		return size, false, fmt.Errorf("the file ends %d bytes into a record (%v) of %d bytes", len(rest), r.kind, length)
 	}
 	r.data = rest[:length:length]
-	next = at + length
+	next = offset + length
 	var follows uint64
 	switch {
 	case r.kind == recordAuxtrace && length >= 16:

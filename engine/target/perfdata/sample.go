@@ -8,7 +8,7 @@ import (
 	"math/bits"
 )
 
-// Mode is where a CPU was.
+// Mode is the mode that a CPU was in.
 type Mode uint8
 
 // The modes (PERF_RECORD_MISC_CPUMODE_MASK).
@@ -21,10 +21,10 @@ const (
 	ModeGuestUser
 )
 
-// IsGuest says whether a CPU ran a virtual machine's code.
+// IsGuest reports whether a CPU ran a virtual machine's code.
 func (m Mode) IsGuest() bool { return m == ModeGuestKernel || m == ModeGuestUser }
 
-// A Sample is a SAMPLE record. What the event does not record is zero, but for
+// Sample is a SAMPLE record. Fields that the event does not record are zero, except
 // PID, TID and CPU, which then are -1.
 type Sample struct {
 	Event   int // index in File.Attrs; -1 where it is not known
@@ -35,30 +35,30 @@ type Sample struct {
 	Time    uint64 // nanoseconds, of the event's clock
 	IP      uint64
 	Address uint64 // of PERF_SAMPLE_ADDR
-	// Period is how many events the sample stands for: 1 where the file only says
-	// how often samples were taken. What PERF_SAMPLE_READ adds is skipped: a sample
-	// of a group is one of its leader.
+	// Period is how many events the sample stands for: 1 where the file only has the
+	// frequency of samples. The values of PERF_SAMPLE_READ are skipped: a sample of a
+	// group counts for its leader.
 	Period    uint64
 	Registers Registers // of user mode
-	// Stack is the user's stack from its stack pointer on, as far as it was copied.
+	// Stack is the copied part of the user's stack, from its stack pointer on.
 	Stack []byte
 	Chain Chain
-	// Calls are those of the user's stack as the CPU recorded them; none where the
-	// event records no branches, or branches of another kind.
+	// Calls are the calls of the user's stack as the CPU recorded them; none where the
+	// event records no branches, or branches of another type.
 	Calls Calls
-	// Comm is the thread's name at that time; "" where nothing says it.
+	// Comm is the thread's name at that time; "" where it is unknown.
 	Comm string
-	// Space is what the process had mapped at that time; nil for a process of
-	// which nothing is known.
+	// Space has the mappings of the process at that time; nil for an unknown
+	// process.
 	Space *Space
-	// Offset is that of the record, in the file or in what was compressed in it.
+	// Offset is the record's offset, in the file or in its unpacked records.
 	Offset       uint64
 	IsCompressed bool
-	// Problem says what could not be read, and why.
+	// Problem names the first field that could not be read, and the reason.
 	Problem string
 }
 
-// What the ABI of registers is (enum perf_sample_regs_abi).
+// The values of Registers.ABI (enum perf_sample_regs_abi).
 const (
 	RegistersNone = 0 // there was no user mode: a kernel thread
 	Registers32   = 1
@@ -87,18 +87,18 @@ const (
 	ContextGuest
 	ContextGuestKernel
 	ContextGuestUser
-	// ContextUserDeferred is a number by which a CALLCHAIN_DEFERRED record, which
-	// follows when the thread is in user mode again, has its chain. A Sample has it
-	// where the recording has no such record.
+	// ContextUserDeferred is the cookie of a CALLCHAIN_DEFERRED record, which follows
+	// with the chain when the thread is in user mode again. A Sample has it where the
+	// recording has no such record.
 	ContextUserDeferred
 )
 
-// IsGuest says whether an address is a virtual machine's.
+// IsGuest reports whether an address is a virtual machine's.
 func (c Context) IsGuest() bool {
 	return c == ContextGuest || c == ContextGuestKernel || c == ContextGuestUser
 }
 
-// contexts are the markers. What is from maxContext on is a marker.
+// contexts are the markers. Every value from maxContext on is a marker.
 var contexts = map[uint64]Context{
 	contextMarker(32):   ContextHypervisor,
 	contextMarker(128):  ContextKernel,
@@ -113,21 +113,21 @@ func contextMarker(n uint64) uint64 { return -n }
 
 const maxContext = ^uint64(4095) + 1
 
-// A Chain is a call chain as the kernel wrote it: addresses, innermost first,
+// Chain is a call chain as the kernel wrote it: addresses, innermost first,
 // with markers of contexts among them.
 type Chain struct {
 	raw   []byte
 	order endian
 }
 
-// Len is the number of words, markers included.
+// Len returns the number of words, markers included.
 func (c Chain) Len() int { return len(c.raw) / 8 }
 
 // At returns a word. From -4095 on it is a marker.
 func (c Chain) At(i int) uint64 { return c.order.u64(c.raw[8*i:]) }
 
-// All are the addresses, each with its context. The first of each context is
-// where it was; the others are return addresses.
+// All yields the addresses, each with its context. The first of each context is the
+// instruction pointer; the others are return addresses.
 func (c Chain) All() iter.Seq2[Context, uint64] {
 	return func(yield func(Context, uint64) bool) {
 		context := ContextUnknown
@@ -144,10 +144,10 @@ func (c Chain) All() iter.Seq2[Context, uint64] {
 	}
 }
 
-// Has says whether the chain has an address of a context.
+// Has reports whether the chain has an address of a context.
 func (c Chain) Has(context Context) bool {
-	for in := range c.All() {
-		if in == context {
+	for each := range c.All() {
+		if each == context {
 			return true
 		}
 	}
@@ -156,8 +156,8 @@ func (c Chain) Has(context Context) bool {
 
 // Append appends the addresses of a context to a list.
 func (c Chain) Append(list []uint64, context Context) []uint64 {
-	for in, address := range c.All() {
-		if in == context {
+	for each, address := range c.All() {
+		if each == context {
 			list = append(list, address)
 		}
 	}
@@ -165,31 +165,30 @@ func (c Chain) Append(list []uint64, context Context) []uint64 {
 }
 
 // Calls are the calls that a thread was in, innermost first, as the CPU recorded
-// them: PERF_SAMPLE_BRANCH_STACK with PERF_SAMPLE_BRANCH_CALL_STACK, which is what
-// perf record --call-graph lbr asks for. A CPU has room for 8 to 32 of them, and
-// drops the outermost.
+// them: PERF_SAMPLE_BRANCH_STACK with PERF_SAMPLE_BRANCH_CALL_STACK, which perf record
+// --call-graph lbr requests. A CPU records the 8 to 32 innermost.
 type Calls struct {
 	raw   []byte
 	order endian
 }
 
-// branchSize is that of struct perf_branch_entry.
+// branchSize is the size of struct perf_branch_entry.
 const branchSize = 24
 
-// Len is the number of calls.
+// Len returns the number of calls.
 func (c Calls) Len() int { return len(c.raw) / branchSize }
 
-// From is the address of the instruction that made a call.
+// From returns the address of a call instruction.
 func (c Calls) From(i int) uint64 { return c.order.u64(c.raw[branchSize*i:]) }
 
-// To is where a call went to.
+// To returns the address that a call went to.
 func (c Calls) To(i int) uint64 { return c.order.u64(c.raw[branchSize*i+8:]) }
 
-// decode reads a SAMPLE record, whose fields are in the order of their bits but
-// for the first (perf_event.h at PERF_RECORD_SAMPLE).
+// decode reads a SAMPLE record, whose fields are in the order of their bits, except
+// the first (perf_event.h at PERF_RECORD_SAMPLE).
 func (f *File) decode(r *record, s *Sample) {
-	*s = Sample{PID: -1, TID: -1, CPU: -1, Mode: Mode(r.misc & miscModeMask), Offset: r.at, Period: 1}
-	index, reason := f.attrs.of(r, f.order)
+	*s = Sample{PID: -1, TID: -1, CPU: -1, Mode: Mode(r.misc & miscModeMask), Offset: r.offset, Period: 1}
+	index, reason := f.attrs.eventOf(r, f.order)
 	s.Event = index
 	var a *Attr
 	switch {
@@ -225,7 +224,7 @@ func (f *File) decode(r *record, s *Sample) {
 // sampleFields reads the fields of a sample.
 type sampleFields struct {
 	fields
-	excess uint64 // bytes of stack that cannot be
+	excess uint64 // bytes of stack beyond its stated size
 }
 
 // words returns n words of eight bytes.
@@ -240,8 +239,8 @@ func (d *sampleFields) records(n, size uint64) []byte {
 	return d.bytes(n * size)
 }
 
-// registers reads the registers of a mask, of which there are none where there
-// was no user mode.
+// registers reads the registers of a mask; there are none where the thread has no user
+// mode.
 func (d *sampleFields) registers(mask uint64) Registers {
 	r := Registers{ABI: d.u64(), Mask: mask}
 	if r.ABI == RegistersNone || d.isShort {
@@ -253,8 +252,8 @@ func (d *sampleFields) registers(mask uint64) Registers {
 	return r
 }
 
-// branches reads the branch stack: its length, with HW_INDEX where its top is in the
-// CPU, the entries, and with COUNTERS a word for each of them.
+// branches reads the branch stack: its length, with HW_INDEX the index of its top in the
+// CPU, the entries, and with COUNTERS a word for each entry.
 func (d *sampleFields) branches(a *Attr, s *Sample) {
 	n := d.u64()
 	if a.BranchSampleType&branchHWIndex != 0 {
@@ -282,7 +281,7 @@ func (d *sampleFields) skipRead(format uint64) {
 	d.records(n, 8*(1+count(formatID|formatLost)))
 }
 
-// skipRest goes over what comes after the stack, to find whether it is there.
+// skipRest goes over the fields after the stack, to find whether they are there.
 func (d *sampleFields) skipRest(a *Attr) (short string) {
 	t := a.SampleType
 	d.words(uint64(bits.OnesCount64(uint64(t & (SampleDataSrc | SampleTransaction)))))
@@ -302,8 +301,8 @@ func (d *sampleFields) skipRest(a *Attr) (short string) {
 	return ""
 }
 
-// sample reads the fields of a sample, and returns the name of the first that
-// the record does not have.
+// sample reads the fields of a sample, and returns the name of the first one that the
+// record lacks.
 func (d *sampleFields) sample(a *Attr, s *Sample) (short string) {
 	if short := d.numbers(a, s); short != "" {
 		return short

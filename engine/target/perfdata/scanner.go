@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// headBytes is what is read of a large sample: the fields that say when it was
-	// taken and of which event stand before them.
-	headBytes = 64
-	// largeSample is from what size on a sample's head is read, and its pages are not
-	// touched: to map them and to give them back costs more than a system call.
+	// prefixBytes is how much of a large sample is read: its time and its event are in
+	// these bytes.
+	prefixBytes = 64
+	// largeSample is the size from which on only a sample's prefix is read, and its pages
+	// are not touched: to map and release them costs more than a system call.
 	largeSample = 4096
 )
 
-// A scanner goes over the records of an area. Of a large sample it reads the head.
+// scanner goes over the records of an area. Of a large sample it reads a prefix.
 type scanner struct {
 	area    *area
-	held    pages
+	pages   pages
 	file    *os.File // the area's; nil: samples are mapped like other records
 	fd      int
 	isLarge bool // the last sample was large
-	head    [headBytes]byte
+	prefix  [prefixBytes]byte
 }
 
 func newScanner(a *area) *scanner {
-	s := &scanner{area: a, held: pages{mapping: a.mapping}}
+	s := &scanner{area: a, pages: pages{mapping: a.mapping}}
 	if a.mapping == nil {
 		return s
 	}
-	if file, err := a.mapping.Reopen(); err == nil { // else it does without
+	if file, err := a.mapping.Reopen(); err == nil { // else samples are mapped
 		s.file, s.fd = file, int(file.Fd())
 	}
 	return s
@@ -40,38 +40,38 @@ func newScanner(a *area) *scanner {
 
 func (s *scanner) close() {
 	if s.file != nil {
-		s.file.Close() // which was only read
+		s.file.Close() // it was only read
 	}
 }
 
-// next is area.next, but that of a large sample the record has the first bytes.
-func (s *scanner) next(at uint64, r *record) (next uint64, done bool, err error) {
+// next is area.next, except that the record of a large sample has only its first bytes.
+func (s *scanner) next(offset uint64, r *record) (next uint64, done bool, err error) {
 	if s.isLarge && s.file != nil {
-		if next, ok := s.sample(at, r); ok {
-			s.held.pass(next - at)
+		if next, ok := s.sample(offset, r); ok {
+			s.pages.pass(next - offset)
 			return next, false, nil
 		}
 	}
-	if next, done, err = s.area.next(at, r); done {
+	if next, done, err = s.area.next(offset, r); done {
 		return next, done, err
 	}
-	s.held.pass(next - at)
+	s.pages.pass(next - offset)
 	if r.kind == recordSample {
 		s.isLarge = len(r.data) >= largeSample
 	}
 	return next, false, err
 }
 
-// sample reads the head of a large sample; ok is false where anything else is there.
-func (s *scanner) sample(at uint64, r *record) (next uint64, ok bool) {
-	if n, err := unix.Pread(s.fd, s.head[:], int64(at)); err != nil || n < headBytes {
+// sample reads the prefix of a large sample; ok is false for any other record.
+func (s *scanner) sample(offset uint64, r *record) (next uint64, ok bool) {
+	if n, err := unix.Pread(s.fd, s.prefix[:], int64(offset)); err != nil || n < prefixBytes {
 		return 0, false
 	}
 	order := s.area.order
-	size := uint64(order.u16(s.head[6:]))
-	if RecordType(order.u32(s.head[:])) != recordSample || size < largeSample || size > uint64(len(s.area.data))-at {
+	size := uint64(order.u16(s.prefix[6:]))
+	if RecordType(order.u32(s.prefix[:])) != recordSample || size < largeSample || size > uint64(len(s.area.data))-offset {
 		return 0, false
 	}
-	*r = record{kind: recordSample, misc: order.u16(s.head[4:]), at: at, data: s.head[:]}
-	return at + size, true
+	*r = record{kind: recordSample, misc: order.u16(s.prefix[4:]), offset: offset, data: s.prefix[:]}
+	return offset + size, true
 }

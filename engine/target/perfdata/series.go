@@ -16,13 +16,12 @@ import (
 
 // perf record --switch-output begins a new file from time to time, and renames the one
 // before: perf.data.2024043018025117, by the moment down to a hundredth of a second.
-// Each is a recording, but what processes mapped, and what they are called, is in the
-// file of that time: without those before it, a file may have samples of which nothing
-// is known.
+// Each is a recording, but the mappings and names of processes are only in the file of
+// their time: without the files before it, a file may have samples of unknown processes.
 const seriesDigits = 16
 
-// seriesNames are the files of a recording that was divided, the oldest first; none
-// where there is a file of the path itself.
+// seriesNames returns the files of a divided recording, the oldest first; none where
+// the path itself is a file.
 func seriesNames(path string) (names []string) {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -40,8 +39,8 @@ func seriesNames(path string) (names []string) {
 	return names
 }
 
-// openSeries opens files as one recording: the newest, and those before it of the same
-// run of perf.
+// openSeries opens files as one recording: the newest, and the files before it of the
+// same run of perf.
 func openSeries(path string, names []string) (*File, error) {
 	all := &File{path: path, maxRuns: MaxRuns, counts: map[RecordType]uint64{}}
 	if len(names) > maxParts {
@@ -69,8 +68,8 @@ func openSeries(path string, names []string) (*File, error) {
 
 var errOtherRun = errors.New("it is of another run of perf record")
 
-// openEarlier adds a file that is before those that were added. The newest one says
-// what the others are.
+// openEarlier adds a file that is older than the ones added before. The newest one
+// decides which run of perf the others must be of.
 func (f *File) openEarlier(name string) error {
 	m, err := object.Map(name)
 	if errors.Is(err, object.ErrEmpty) {
@@ -102,7 +101,7 @@ func (f *File) openEarlier(name string) error {
 	return nil
 }
 
-// addEarlier adds what an earlier file says of the recording.
+// addEarlier adds the features of an earlier file.
 func (f *File) addEarlier(one *File) {
 	x, y := &f.features, &one.features
 	if y.FirstSample > 0 {
@@ -123,7 +122,7 @@ func (f *File) addEarlier(one *File) {
 	}
 }
 
-// isOfSameRun says whether events are those of another file: the kernel gives no id
+// isOfSameRun reports whether two files have the same events: the kernel gives no id
 // twice.
 func (a *attrs) isOfSameRun(b *attrs) bool {
 	same := func(x, y Attr) bool { return x.Type == y.Type && x.Config == y.Config && x.hasSameFields(&y) }

@@ -10,29 +10,29 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A Mapping is a range of addresses of a process, or of the kernel, and what is
+// Mapping is a range of addresses of a process, or of the kernel, and the file mapped
 // there.
 type Mapping struct {
 	Start, End uint64
-	// Offset is that of Start in the file. For the kernel itself it is the address
+	// Offset is the offset of Start in the file. For the kernel itself it is the address
 	// of the symbol whose name follows the bracket in Path.
 	Offset uint64
 	Path   string
-	// BuildID is that of the MMAP2 record, else that of the header for this path;
+	// BuildID is the build ID of the MMAP2 record, else of the header for this path;
 	// nil where neither has it.
 	BuildID []byte
-	// Prot and Flags are those of mmap(2); of MMAP records only PROT_EXEC is known.
+	// Prot and Flags are as in mmap(2); of MMAP records only PROT_EXEC is known.
 	Prot, Flags  uint32
 	Executable   bool
-	Major, Minor uint32 // of the device; with Inode 0 where the record has a build ID instead
+	Major, Minor uint32 // of the device; 0 like Inode where the record has a build ID instead
 	Inode        uint64
-	// Replaced is the executable part of a file, at the same addresses, that the mapping took
-	// the place of, where it is one without a file; else nil.
+	// Replaced is the executable part of a file that a mapping without a file replaced
+	// at the same addresses; else nil.
 	Replaced *Mapping
 }
 
-// HasNoFile reports whether a mapping has no file behind it: what the kernel calls by a name of
-// its own, and files that are memory.
+// HasNoFile reports whether a mapping has no file on disk: the kernel gave it a name, or its
+// file is memory.
 func (m *Mapping) HasNoFile() bool {
 	name := m.Path
 	if name == "" || strings.HasPrefix(name, "[") && name != object.VDSOName {
@@ -46,7 +46,7 @@ func (m *Mapping) HasNoFile() bool {
 	return false
 }
 
-// replaced is the executable part of a file that lies where a mapping will.
+// replaced returns the executable part of a file that a mapping is about to replace.
 func (n *node) replaced(m *Mapping) *Mapping {
 	old := (&Space{root: n}).Find(m.Start)
 	switch {
@@ -66,15 +66,15 @@ func (n *node) replaced(m *Mapping) *Mapping {
 	return &part
 }
 
-// A Space is one version of the mappings of a process. It does not change.
-// Samples of one version share it.
+// Space is one version of the mappings of a process. It does not change; the samples
+// of a version share it.
 type Space struct {
 	PID int
-	// ID is that of no other version of any process of the same Reader.
+	// ID is unique among the versions of all processes of a Reader.
 	ID uint64
 	// Code is the ID of the first version that has the same executable mappings.
 	Code uint64
-	// Root is the directory that File.SetRoots gave the process; "" where it gave none.
+	// Root is the process's directory of File.SetRoots; "" where it has none.
 	Root string
 	root *node
 }
@@ -97,7 +97,7 @@ func (s *Space) Find(address uint64) *Mapping {
 	return nil
 }
 
-// All are the mappings by address.
+// All yields the mappings by address.
 func (s *Space) All() iter.Seq[*Mapping] {
 	return func(yield func(*Mapping) bool) {
 		if s != nil {
@@ -106,7 +106,7 @@ func (s *Space) All() iter.Seq[*Mapping] {
 	}
 }
 
-// Len is the number of mappings.
+// Len returns the number of mappings.
 func (s *Space) Len() int {
 	if s == nil {
 		return 0
@@ -114,10 +114,10 @@ func (s *Space) Len() int {
 	return s.root.len()
 }
 
-// A node is of a treap, a search tree by Start that is a heap by priority. Nodes
-// do not change: what is inserted or removed makes new ones along the path, so
-// that versions share the rest. Nobody who writes a file knows the priorities,
-// so nobody can make the tree deep.
+// node is a node of a treap, a search tree by Start that is a heap by priority. Nodes
+// do not change: an insertion or removal makes new ones along the path, so that
+// versions share the rest. The priorities are random, so that no file can make the
+// tree deep.
 type node struct {
 	mapping     *Mapping
 	priority    uint64
@@ -142,8 +142,8 @@ func (n *node) each(yield func(*Mapping) bool) bool {
 	return n == nil || n.left.each(yield) && yield(n.mapping) && n.right.each(yield)
 }
 
-// with is a copy with other children.
-func (n *node) with(left, right *node) *node {
+// withChildren returns a copy with other children.
+func (n *node) withChildren(left, right *node) *node {
 	return &node{n.mapping, n.priority, left, right, left.len() + right.len() + 1}
 }
 
@@ -154,13 +154,13 @@ func (n *node) split(address uint64) (below, rest *node) {
 	}
 	if n.mapping.Start < address {
 		below, rest = n.right.split(address)
-		return n.with(n.left, below), rest
+		return n.withChildren(n.left, below), rest
 	}
 	below, rest = n.left.split(address)
-	return below, n.with(rest, n.right)
+	return below, n.withChildren(rest, n.right)
 }
 
-// merge joins trees of which all of a is below all of b.
+// merge joins two trees; all of a is below all of b.
 func merge(a, b *node) *node {
 	switch {
 	case a == nil:
@@ -168,9 +168,9 @@ func merge(a, b *node) *node {
 	case b == nil:
 		return a
 	case a.priority > b.priority:
-		return a.with(a.left, merge(a.right, b))
+		return a.withChildren(a.left, merge(a.right, b))
 	}
-	return b.with(merge(a, b.left), b.right)
+	return b.withChildren(merge(a, b.left), b.right)
 }
 
 func (n *node) last() *Mapping {
@@ -183,14 +183,14 @@ func (n *node) last() *Mapping {
 	return n.mapping
 }
 
-// insert maps m over what was there, of which parts may stay before and after
-// it. code says that something executable came or went.
+// insert maps m over the mappings there, parts of which may stay before and after
+// it. code reports whether executable mappings changed.
 func (n *node) insert(m *Mapping) (root *node, code bool) {
 	below, rest, code := n.clear(m.Start, m.End)
 	return merge(merge(below, newNode(m)), rest), code || m.Executable
 }
 
-// clear takes a range out; below and rest are what is left on both sides.
+// clear removes a range; below and rest are the trees on both sides of it.
 func (n *node) clear(start, end uint64) (below, rest *node, code bool) {
 	below, rest = n.split(start)
 	var inside *node

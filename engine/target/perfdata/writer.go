@@ -15,10 +15,10 @@ import (
 // This file writes recordings, as perf and this package read them
 // (tools/perf/Documentation/perf.data-file-format.txt of the kernel).
 
-// A WriterOptions says what a recording is of.
+// WriterOptions describe a recording.
 type WriterOptions struct {
 	Event     string // the only event's name
-	Arch      string // as uname -m says it
+	Arch      string // as printed by uname -m
 	OSRelease string
 	Hostname  string
 	Registers uint64 // the mask of the registers of samples
@@ -28,13 +28,13 @@ type WriterOptions struct {
 	ClockID          uint32
 }
 
-// A Writer writes a recording of one event whose samples have registers and stacks. Close
-// finishes it. An error of one call is that of all that follow.
+// Writer writes a recording of one event whose samples have registers and stacks. Close
+// finishes it. After an error all calls return it.
 type Writer struct {
 	out     *bufio.Writer
 	file    io.WriteSeeker
 	options WriterOptions
-	size    uint64 // of the records
+	size    uint64 // of all records
 	record  []byte
 	err     error
 }
@@ -44,10 +44,10 @@ type Writer struct {
 const MaxSampleStack = 1<<16 - 1024
 
 const (
-	// What samples and the ids of other records have.
+	// writerSample is the set of fields of samples and of the ids of other records.
 	writerSample = SampleIP | SampleTID | SampleTime | SamplePeriod | SampleRegsUser | SampleStackUser
 	writerFlags  = FlagSampleIDAll | FlagMmap2 | FlagCommExec | FlagUseClockID | FlagBuildID
-	writerAttr   = 112 // PERF_ATTR_SIZE_VER5, which all releases of perf take that are in use
+	writerAttr   = 112 // PERF_ATTR_SIZE_VER5, which every perf in use reads
 	writerStart  = fileHeader + writerAttr + 16
 )
 
@@ -66,7 +66,7 @@ func (w *Writer) write(b []byte) {
 	}
 }
 
-// header is struct perf_file_header.
+// header returns a struct perf_file_header.
 func (w *Writer) header(records uint64) []byte {
 	order := binary.LittleEndian
 	b := append([]byte{}, magicLittle...)
@@ -79,7 +79,7 @@ func (w *Writer) header(records uint64) []byte {
 	return b
 }
 
-// attr is struct perf_event_attr: of the software event of a clock, whose unit is a
+// attr returns the struct perf_event_attr of a software clock event, whose unit is a
 // nanosecond.
 func (w *Writer) attr() []byte {
 	b := make([]byte, writerAttr)
@@ -130,12 +130,12 @@ func (w *Writer) end() {
 	w.size += uint64(len(w.record))
 }
 
-// Size is how many bytes the recording has.
+// Size returns the number of bytes of the recording.
 func (w *Writer) Size() uint64 { return writerStart + w.size }
 
-// Comm says what a thread is called from a time on. An exec takes away what its process
-// had mapped.
-func (w *Writer) Comm(pid, tid int, at uint64, name string, isExec bool) {
+// Comm writes the name of a thread from a time on. An exec removes the mappings of its
+// process.
+func (w *Writer) Comm(pid, tid int, timestamp uint64, name string, isExec bool) {
 	misc := uint16(0)
 	if isExec {
 		misc = miscCommExec
@@ -143,12 +143,12 @@ func (w *Writer) Comm(pid, tid int, at uint64, name string, isExec bool) {
 	w.begin(recordComm, misc)
 	w.u32(uint32(pid), uint32(tid)) //nolint:gosec // IDs
 	w.text(name, maxComm-1)
-	w.id(pid, tid, at)
+	w.id(pid, tid, timestamp)
 	w.end()
 }
 
-// Map says what a process has mapped from a time on.
-func (w *Writer) Map(pid int, at uint64, m *Mapping) {
+// Map writes a mapping of a process from a time on.
+func (w *Writer) Map(pid int, timestamp uint64, m *Mapping) {
 	misc := uint16(ModeUser)
 	if len(m.BuildID) > 0 && len(m.BuildID) <= 20 {
 		misc |= miscMmapBuildID
@@ -167,19 +167,18 @@ func (w *Writer) Map(pid int, at uint64, m *Mapping) {
 	}
 	w.u32(m.Prot, m.Flags)
 	w.text(m.Path, maxPath-1)
-	w.id(pid, pid, at)
+	w.id(pid, pid, timestamp)
 	w.end()
 }
 
-// id is the sample_id of a record that is no sample.
-func (w *Writer) id(pid, tid int, at uint64) {
+// id appends the sample_id of a record other than SAMPLE.
+func (w *Writer) id(pid, tid int, timestamp uint64) {
 	w.u32(uint32(pid), uint32(tid)) //nolint:gosec // IDs
-	w.u64(at)
+	w.u64(timestamp)
 }
 
-// Sample writes a moment of a thread. Registers.Values has eight bytes, of a little-endian
-// machine, for each bit of the options' mask; of the stack at most MaxSampleStack bytes are
-// written.
+// Sample writes a sample of a thread. Registers.Values has eight little-endian bytes for
+// each bit of the options' mask; at most MaxSampleStack bytes of the stack are written.
 func (w *Writer) Sample(s *Sample) {
 	w.begin(recordSample, uint16(ModeUser))
 	w.u64(s.IP)
@@ -202,8 +201,8 @@ func (w *Writer) Sample(s *Sample) {
 	w.end()
 }
 
-// Close writes what stands behind the records, and the header anew. It does not close the
-// file.
+// Close writes the features behind the records, and the final header. It does not close
+// the file.
 func (w *Writer) Close() error {
 	w.features()
 	if w.err == nil {
@@ -218,7 +217,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// features are the sections that the header's bits say, in their order.
+// features writes the sections of the header's feature bits, in their order.
 func (w *Writer) features() {
 	word := func(values ...uint64) (b []byte) {
 		for _, v := range values {
@@ -236,10 +235,10 @@ func (w *Writer) features() {
 	clock := append(number(1), number(int(w.options.ClockID))...)
 	clock = append(clock, word(w.options.WallClock, w.options.Clock)...)
 	sections := [][]byte{text(w.options.Hostname), text(w.options.OSRelease), text(w.options.Arch), events, word(uint64(time.Nanosecond)), clock}
-	at := w.Size() + uint64(16*len(sections))
+	offset := w.Size() + uint64(16*len(sections))
 	for _, s := range sections {
-		w.write(word(at, uint64(len(s))))
-		at += uint64(len(s))
+		w.write(word(offset, uint64(len(s))))
+		offset += uint64(len(s))
 	}
 	for _, s := range sections {
 		w.write(s)
