@@ -2,15 +2,15 @@
 
 package minidump
 
-// A Breakpad is MDRawBreakpadInfo.
+// Breakpad is MDRawBreakpadInfo.
 type Breakpad struct {
 	// DumpThreadID is the thread that wrote the dump, and RequestingThreadID the one
-	// that asked for it; each only where the dump says so.
+	// that requested it; each only where Has... is true.
 	DumpThreadID, RequestingThreadID       uint32
 	HasDumpThreadID, HasRequestingThreadID bool
 }
 
-// An Assertion is MDRawAssertionInfo: a condition of the C library that did not hold.
+// Assertion is MDRawAssertionInfo: an assertion of the C library that failed.
 type Assertion struct {
 	Expression, Function, File string
 	Line                       uint32
@@ -24,11 +24,11 @@ const (
 )
 
 const (
-	breakpadSize   = 12
-	assertionText  = 256 // bytes of each of three texts
-	assertionSize  = 3*assertionText + 8
-	hasDumpThread  = 1
-	hasAskedThread = 2
+	breakpadSize        = 12
+	assertionText       = 256 // bytes of each of three texts
+	assertionSize       = 3*assertionText + 8
+	hasDumpThread       = 1
+	hasRequestingThread = 2
 )
 
 func (d *Dump) readBreakpad(s *Stream) {
@@ -38,7 +38,7 @@ func (d *Dump) readBreakpad(s *Stream) {
 	}
 	d.Breakpad = &Breakpad{
 		DumpThreadID: r.u32(4), RequestingThreadID: r.u32(8),
-		HasDumpThreadID: r.u32(0)&hasDumpThread != 0, HasRequestingThreadID: r.u32(0)&hasAskedThread != 0,
+		HasDumpThreadID: r.u32(0)&hasDumpThread != 0, HasRequestingThreadID: r.u32(0)&hasRequestingThread != 0,
 	}
 }
 

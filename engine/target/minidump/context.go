@@ -11,58 +11,58 @@ import (
 	"github.com/unwindd/unwindd/engine/object"
 )
 
-// A Context has the registers of a thread. The zero Context has none.
+// Context has the registers of a thread. The zero Context has none.
 type Context struct {
-	Arch   string // x86_64, aarch64, i386 or arm; "" where the form is not known
-	Flags  uint64 // ContextFlags, which say what of it was written
-	Raw    []byte // as it lies in the mapped file
+	Arch   string // x86_64, aarch64, i386 or arm; "" where the format is unknown
+	Flags  uint64 // ContextFlags, the groups of registers that were written
+	Raw    []byte // its bytes in the mapped file
 	Offset uint64 // of Raw in the file
 
-	form   *form
-	groups uint64 // of Flags, or what stands for them
+	format *contextFormat
+	groups uint64 // of Flags, or groups implied by the writer
 	dump   *Dump
 }
 
-// A Register is a register and its bytes, which are in the byte order of the dump
-// (Dump.Order).
+// Register is a register and its bytes, in the byte order of the dump (Dump.Order).
 type Register struct {
 	Name  string
 	Value []byte
 }
 
-// ErrNoContext says that a thread has no registers in the dump, or that their form
-// is not known.
+// ErrNoContext is the error for a thread without registers in the dump, or with
+// registers in an unknown format.
 var ErrNoContext = errors.New("no registers of a form that is known")
 
-// context finds the form of a thread's registers. at is where the record names them.
-func (d *Dump) context(s *Stream, at uint64, l location, what string, index int) Context {
+// context finds the format of a thread's registers. offset is the place of their
+// location in the file.
+func (d *Dump) context(s *Stream, offset uint64, l location, what string, index int) Context {
 	if l.size == 0 {
 		return Context{}
 	}
-	r := d.part(s, at, l, "the context of "+what, index)
+	r := d.part(s, offset, l, "the context of "+what, index)
 	c := Context{Raw: r.b, Offset: l.offset, dump: d}
-	c.form = findForm(d.arch(), r)
-	if c.form == nil {
+	c.format = findFormat(d.arch(), r)
+	if c.format == nil {
 		if len(r.b) > 0 {
-			d.problem(s, at, "the context of %s %d at %#x has %d bytes and begins with % x, which is no known form of %s",
+			d.problem(s, offset, "the context of %s %d at %#x has %d bytes and begins with % x, which is no known form of %s",
 				what, index, l.offset, l.size, r.b[:min(8, len(r.b))], cmp.Or(d.arch(), "a processor that is not said"))
 		}
 		return c
 	}
-	c.Arch, c.Flags = c.form.arch, c.form.flags(r)
+	c.Arch, c.Flags = c.format.arch, c.format.flags(r)
 	if c.groups = c.Flags; c.groups&allGroups == 0 {
-		// Breakpad says on macOS which processor it is, and not which registers it writes
+		// On macOS Breakpad's flags have the processor, but not the groups that it writes
 		// (minidump_generator.cc, WriteContext): these.
 		c.groups |= control | integer | segments
 	}
 	return c
 }
 
-// Registers are those that the context has, in the order of their place in it, and
-// those of the extended state behind them. Registers that the flags do not say to
-// be there are left out. The error wraps ErrNoContext, or object.ErrFileShrank.
+// Registers returns the registers of the context, by offset, and then the registers of
+// the extended state. Registers whose flags are not set are left out. The error wraps
+// ErrNoContext, or object.ErrFileShrank.
 func (c *Context) Registers() ([]Register, error) {
-	if c.form == nil {
+	if c.format == nil {
 		return nil, fmt.Errorf("%w: %d bytes", ErrNoContext, len(c.Raw))
 	}
 	var list []Register
@@ -74,9 +74,9 @@ func (c *Context) Registers() ([]Register, error) {
 }
 
 func (c *Context) registers() []Register {
-	list := make([]Register, 0, len(c.form.fields))
-	for i := range c.form.fields {
-		f := &c.form.fields[i]
+	list := make([]Register, 0, len(c.format.fields))
+	for i := range c.format.fields {
+		f := &c.format.fields[i]
 		if c.groups&uint64(f.group) == 0 || f.offset+f.size > len(c.Raw) {
 			continue
 		}
@@ -85,17 +85,17 @@ func (c *Context) registers() []Register {
 	return append(list, c.extended()...)
 }
 
-// Uint64 is a register of 64 bits at most. ok is false where the context does not
+// Uint64 returns a register of 64 bits at most. ok is false where the context does not
 // have it.
 func (c *Context) Uint64(name string) (value uint64, ok bool) {
-	if c.form == nil {
+	if c.format == nil {
 		return 0, false
 	}
-	i := slices.IndexFunc(c.form.fields, func(f field) bool { return f.name == name })
+	i := slices.IndexFunc(c.format.fields, func(f field) bool { return f.name == name })
 	if i < 0 {
 		return 0, false
 	}
-	f := &c.form.fields[i]
+	f := &c.format.fields[i]
 	if c.groups&uint64(f.group) == 0 || f.size > 8 || f.offset+f.size > len(c.Raw) {
 		return 0, false
 	}
@@ -106,7 +106,7 @@ func (c *Context) Uint64(name string) (value uint64, ok bool) {
 	return value, err == nil
 }
 
-// number is a number of 1, 2, 4 or 8 bytes.
+// number decodes a number of 1, 2, 4 or 8 bytes.
 func (d *Dump) number(b []byte) uint64 {
 	r := record{b, d.Order}
 	switch len(b) {
@@ -120,18 +120,18 @@ func (d *Dump) number(b []byte) uint64 {
 	return r.u64(0)
 }
 
-// PC is the address of the next instruction.
+// PC returns the address of the next instruction.
 func (c *Context) PC() (uint64, bool) {
-	if c.form == nil {
+	if c.format == nil {
 		return 0, false
 	}
-	return c.Uint64(c.form.pc)
+	return c.Uint64(c.format.pc)
 }
 
-// SP is the stack pointer.
+// SP returns the stack pointer.
 func (c *Context) SP() (uint64, bool) {
-	if c.form == nil {
+	if c.format == nil {
 		return 0, false
 	}
-	return c.Uint64(c.form.sp)
+	return c.Uint64(c.format.sp)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file has the names that minidump-stackwalk has for why a process crashed,
-// which those who count crashes compare.
+// This file has minidump-stackwalk's names of crash reasons, by which crash statistics
+// are compared.
 
 // winerror has a line for each error of Windows: its number and its name, by number.
-// It was made from the winerror.h of mingw-w64, which is in the public domain, and from
-// its _wsa_errnos.h, whose numbers count from WSABASEERR, 10000:
+// It was generated from the winerror.h of mingw-w64, which is in the public domain, and
+// from its _wsa_errnos.h, whose numbers count from WSABASEERR, 10000:
 //
 //	awk '/^#define [A-Z][A-Za-z0-9_]+ +__MSABI_LONG\([0-9]+\)/ {
 //		v = $3; gsub(/[^0-9]/, "", v); if ($2 !~ /_BASE$/ && !seen[v]++) print v, $2 }' winerror.h | sort -n
@@ -24,15 +24,15 @@ import (
 //go:embed winerror.txt
 var winerror string
 
-// errorName is the name of what GetLastError gives: an error, or a status.
+// errorName returns the name of a result of GetLastError: an error, or a status.
 func errorName(code uint32) string {
 	digits := strconv.FormatUint(uint64(code), 10) + " "
-	at := 0
+	start := 0
 	if !strings.HasPrefix(winerror, digits) {
-		at = strings.Index(winerror, "\n"+digits) + 1
+		start = strings.Index(winerror, "\n"+digits) + 1
 	}
-	if at > 0 || code == 0 {
-		name, _, _ := strings.Cut(winerror[at+len(digits):], "\n")
+	if start > 0 || code == 0 {
+		name, _, _ := strings.Cut(winerror[start+len(digits):], "\n")
 		return name
 	}
 	if name, ok := statusOf(code); ok {
@@ -41,8 +41,8 @@ func errorName(code uint32) string {
 	return fmt.Sprintf("unknown %#08x", code)
 }
 
-// windowsExceptions are the names of exceptions (winbase.h, winnt.h), and what
-// reports call those that run-time libraries raise.
+// windowsExceptions are the names of exceptions (winbase.h, winnt.h), and the reports'
+// names of exceptions that run-time libraries raise.
 var windowsExceptions = map[uint32]string{
 	0x80000001:                  "EXCEPTION_GUARD_PAGE",
 	0x80000002:                  "EXCEPTION_DATATYPE_MISALIGNMENT",
@@ -76,12 +76,11 @@ var windowsExceptions = map[uint32]string{
 
 const simulated = "Simulated Exception"
 
-// accessNames are the endings of names of exceptions that say how an address was
-// accessed.
+// accessNames are the endings of exceptions' names for the kind of access to memory.
 var accessNames = map[uint64]string{0: "_READ", 1: "_WRITE", 8: "_EXEC"}
 
-// CrashName is what minidump-stackwalk calls an exception: EXCEPTION_ACCESS_VIOLATION_READ,
-// "SIGSEGV / SEGV_MAPERR".
+// CrashName returns minidump-stackwalk's name of an exception:
+// EXCEPTION_ACCESS_VIOLATION_READ, "SIGSEGV / SEGV_MAPERR".
 func (d *Dump) CrashName(x *Exception) string {
 	switch d.os() {
 	case Windows:
@@ -117,7 +116,7 @@ func windowsCrashName(x *Exception) string {
 		if len(p) == 0 {
 			return StatusName(x.Code)
 		}
-		code := uint64(uint32(p[0])) // above there may be anything
+		code := uint64(uint32(p[0])) // the upper half may be anything
 		if text := fastFailName(code); strings.HasPrefix(text, "FAST_FAIL_") {
 			return name + " / " + text
 		}
@@ -126,7 +125,7 @@ func windowsCrashName(x *Exception) string {
 	return name
 }
 
-// shortStatus is a status by its name, or in digits alone.
+// shortStatus returns the name of a status, or its digits alone.
 func shortStatus(code uint32) string {
 	if name, ok := statusOf(code); ok {
 		return name
@@ -134,8 +133,8 @@ func shortStatus(code uint32) string {
 	return fmt.Sprintf("%#08x", code)
 }
 
-// signalCrashName names a signal, with its si_code where that says more; "" for what
-// is no signal.
+// signalCrashName names a signal, with its si_code where that adds something; "" for an
+// unknown number.
 func (d *Dump) signalCrashName(x *Exception) string {
 	switch x.Code {
 	case breakpadRequest:
@@ -153,8 +152,7 @@ func (d *Dump) signalCrashName(x *Exception) string {
 	return target.SignalCrash(name, int32(x.Flags)) //nolint:gosec // si_code has a sign
 }
 
-// machCrashName names an exception of Mach with its code; "" for a number that has
-// no name.
+// machCrashName names an exception of Mach with its code; "" for an unknown number.
 func (d *Dump) machCrashName(x *Exception) string {
 	e, ok := machExceptions[x.Code]
 	switch {

@@ -4,18 +4,18 @@ package minidump
 
 import "fmt"
 
-// A Crashpad is MinidumpCrashpadInfo.
+// Crashpad is MinidumpCrashpadInfo.
 type Crashpad struct {
 	Version            uint32
-	ReportID, ClientID [16]byte // as they lie in the dump; UUID writes one
+	ReportID, ClientID [16]byte // as in the dump; UUID formats one
 	Annotations        []Annotation
-	AddressMask        uint64 // of pointers, without their authentication; 0: not said
+	AddressMask        uint64 // of pointers, without their authentication; 0: unknown
 }
 
-// An Annotation is a text with a name, or bytes that the program knows.
+// Annotation is a named text, or bytes in a format of the program's own.
 type Annotation struct {
 	Name  string
-	Type  uint16 // AnnotationText, or another; those from 0x8000 on are the program's own
+	Type  uint16 // AnnotationText, or another; types from 0x8000 on are the program's own
 	Value []byte // in the mapped file for other types
 	Text  string // of AnnotationText
 }
@@ -42,7 +42,7 @@ const (
 	maxAllAnnotations  = 1 << 18
 )
 
-// UUID writes an identifier, whose first three numbers are in the dump's byte order.
+// UUID formats an identifier, whose first three numbers are in the dump's byte order.
 func (d *Dump) UUID(id [16]byte) string {
 	r := record{id[:], d.Order}
 	return fmt.Sprintf("%08x-%04x-%04x-%x-%x", r.u32(0), r.u16(4), r.u16(6), id[8:10], id[10:])
@@ -60,7 +60,7 @@ func (d *Dump) readCrashpad(s *Stream) {
 	d.Crashpad = c
 	links := d.sub(s, r.location(44), moduleLinkSize, "list of modules")
 	for i := range links.count {
-		link := links.at(i)
+		link := links.entry(i)
 		index := uint64(link.u32(0))
 		if index >= uint64(len(d.Modules)) {
 			d.problem(s, links.where(i), "annotations of module %d, of which the dump has %d", index, len(d.Modules))
@@ -72,16 +72,16 @@ func (d *Dump) readCrashpad(s *Stream) {
 	}
 }
 
-// sub is a list with a count of 32 bits that a record of the stream names. All of
-// them together are bounded, for many may name one.
+// sub reads a list with a count of 32 bits that a record of the stream refers to. All of
+// them together are bounded, as many records may refer to the same list.
 func (d *Dump) sub(s *Stream, l location, size int, what string) entries {
 	if l.size == 0 {
 		return entries{}
 	}
-	at := &Stream{Type: s.Type, Size: l.size, Offset: l.offset}
+	list := &Stream{Type: s.Type, Size: l.size, Offset: l.offset}
 	r := d.part(s, 0, l, what, 0)
-	room := min(maxAnnotations, maxAllAnnotations-d.annotations)
-	e := d.list(at, r, 4, uint64(size), uint64(r.u32(0)), size, room)
+	most := min(maxAnnotations, maxAllAnnotations-d.annotations)
+	e := d.list(list, r, 4, uint64(size), uint64(r.u32(0)), size, most)
 	d.annotations += e.count
 	return e
 }
@@ -91,7 +91,7 @@ func (d *Dump) simple(s *Stream, l location) []Annotation {
 	e := d.sub(s, l, simpleEntrySize, "annotations")
 	var list []Annotation
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		list = append(list, Annotation{
 			Name: d.text(s, uint64(r.u32(0)), false, "the name of annotation", i),
 			Type: AnnotationText,
@@ -110,17 +110,16 @@ func (d *Dump) moduleAnnotations(s *Stream, l location) *ModuleAnnotations {
 	a := &ModuleAnnotations{Version: r.u32(0), Simple: d.simple(s, r.location(12))}
 	texts := d.sub(s, r.location(4), 4, "list of annotations")
 	for i := range texts.count {
-		a.List = append(a.List, d.text(s, uint64(texts.at(i).u32(0)), false, "annotation", i))
+		a.List = append(a.List, d.text(s, uint64(texts.entry(i).u32(0)), false, "annotation", i))
 	}
 	objects := d.sub(s, r.location(20), annotationSize, "annotation objects")
 	for i := range objects.count {
-		a.Objects = append(a.Objects, d.annotation(s, objects.at(i), i))
+		a.Objects = append(a.Objects, d.annotation(s, objects.entry(i), i))
 	}
 	return a
 }
 
-// annotation reads a MinidumpAnnotation. Its value is a length and bytes, whatever
-// its type.
+// annotation reads a MinidumpAnnotation. Its value is a length and bytes for every type.
 func (d *Dump) annotation(s *Stream, r record, index int) Annotation {
 	a := Annotation{Name: d.text(s, uint64(r.u32(0)), false, "the name of annotation", index), Type: r.u16(4)}
 	offset := uint64(r.u32(8))
@@ -131,7 +130,7 @@ func (d *Dump) annotation(s *Stream, r record, index int) Annotation {
 	if offset == 0 {
 		return a
 	}
-	head := d.part(s, 0, location{4, offset}, "annotation", index)
-	a.Value = d.part(s, 0, location{uint64(head.u32(0)), offset + 4}, "annotation", index).b
+	header := d.part(s, 0, location{4, offset}, "annotation", index)
+	a.Value = d.part(s, 0, location{uint64(header.u32(0)), offset + 4}, "annotation", index).b
 	return a
 }

@@ -2,8 +2,8 @@
 
 package minidump
 
-// An Exception is MINIDUMP_EXCEPTION_STREAM: why a thread stopped. Reason reads what
-// it means.
+// Exception is MINIDUMP_EXCEPTION_STREAM: why a thread stopped. Dump.Reason interprets
+// it.
 type Exception struct {
 	ThreadID   uint32
 	Code       uint32 // STATUS_* on Windows, a signal on Linux, a Mach exception on macOS
@@ -11,11 +11,11 @@ type Exception struct {
 	Record     uint64 // the address of a further EXCEPTION_RECORD; 0: none
 	Address    uint64 // of the instruction on Windows, of the access on Linux and macOS
 	Parameters []uint64
-	// Description is what LLDB says of the exception, in the place of parameters. Its
-	// Address is that of the instruction.
+	// Description is LLDB's text, which it writes instead of parameters. Address is then
+	// the address of the instruction.
 	Description string
-	// Context has the registers at the exception. Those of the list of threads may be
-	// those of the function that wrote the dump.
+	// Context has the registers at the exception. In the list of threads the thread may
+	// have the registers of the function that wrote the dump.
 	Context Context
 }
 
@@ -39,7 +39,7 @@ func (d *Dump) readException(s *Stream) {
 	x := Exception{ThreadID: r.u32(0), Code: r.u32(8), Flags: r.u32(12), Record: r.u64(16), Address: r.u64(24)}
 	count := r.u32(32)
 	if x.Flags == lldbFlags {
-		text := r.from(exceptionParameter).b
+		text := r.skip(exceptionParameter).b
 		x.Description = narrow(text[:min(len(text), exceptionContext-exceptionParameter)])
 		count = 0
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Facts are what the dump says beside the state of its threads.
+// Facts returns what the dump says apart from the state of its threads.
 func (d *Dump) Facts() *target.Facts {
 	f := &target.Facts{}
-	// What lies in a part that was cut off meanwhile is not known.
+	// Parts that were cut off meanwhile are left out.
 	_ = object.Guard(func() error {
 		f.Process, f.System, f.Crash = d.processFacts(), d.systemFacts(), d.crashFacts()
 		for i := range d.UnloadedModules {
@@ -95,8 +95,8 @@ func (d *Dump) systemFacts() target.System {
 	return y
 }
 
-// splitUname takes what Breakpad and Crashpad write of uname apart: the system's name,
-// the release, the version, and the machine.
+// splitUname splits Breakpad's and Crashpad's text of uname: the system's name, the
+// release, the version, and the machine.
 func splitUname(text string) (release, version string) {
 	words := strings.Split(text, " ")
 	if len(words) < 2 {
@@ -141,8 +141,8 @@ func (s *System) describeCPU() string {
 	return ""
 }
 
-// armMakers and armParts are of the main ID register of ARM, armFeatures the bits of
-// HWCAP (arch/arm/include/uapi/asm/hwcap.h).
+// armMakers and armParts are the values of ARM's main ID register, armFeatures the bits
+// of HWCAP (arch/arm/include/uapi/asm/hwcap.h).
 var (
 	armMakers = map[uint32]string{0x41: "ARM", 0x51: "Qualcomm", 0x56: "Marvell", 0x69: "Intel/Marvell"}
 	armParts  = map[uint32]string{
@@ -154,8 +154,8 @@ var (
 		idiva idivt`)
 )
 
-// crashFacts are of the first exception; without one, of the thread that asked for
-// the dump.
+// crashFacts describes the first exception; without one, the thread that requested the
+// dump.
 func (d *Dump) crashFacts() *target.Crash {
 	c := &target.Crash{}
 	switch {
@@ -182,10 +182,10 @@ func (d *Dump) crashFacts() *target.Crash {
 	return c
 }
 
-// addSignalFacts takes what Breakpad and Crashpad write of a siginfo_t beside the
-// address. Crashpad has si_pid and si_uid as parameters of signals that the hardware does
-// not raise, and of SIGSYS the number of the system call and its architecture. Of a signal
-// that it does raise they lie where the address would.
+// addSignalFacts reads the parts of a siginfo_t that Breakpad and Crashpad write beside
+// the address. Crashpad has si_pid and si_uid as parameters of signals that the hardware
+// does not raise, and for SIGSYS the number of the system call and its architecture. For
+// signals that the hardware can raise, but a sender did, they are in the address.
 func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
 	if os := d.os(); c.IsRequest || x.Flags == lldbFlags || os != LinuxOS && os != Android {
 		return
@@ -207,14 +207,14 @@ func (d *Dump) addSignalFacts(c *target.Crash, x *Exception) {
 	}
 }
 
-// signalCode is si_code of a signal. It is 0, SI_USER, too where the writer left it out, as
-// old versions of Breakpad do; Crashpad always writes it.
+// signalCode returns the si_code of a signal. It is 0, SI_USER, also where the writer left
+// it out, as old versions of Breakpad do; Crashpad always writes it.
 func (d *Dump) signalCode(x *Exception) (code int32, isKnown bool) {
 	return int32(x.Flags), x.Flags != 0 || d.Crashpad != nil //nolint:gosec // si_code has a sign
 }
 
-// senderAt is the sender of a signal in the place of an address: si_pid and si_uid, of
-// which 32 bits have room for the first.
+// senderAt returns the sender of a signal whose si_pid and si_uid are stored as an address;
+// 32 bits have only si_pid.
 func (d *Dump) senderAt(address uint64) *target.Sender {
 	first, second := uint32(address), uint32(address>>32) //nolint:gosec // its halves
 	if d.word() == 4 {
@@ -226,8 +226,8 @@ func (d *Dump) senderAt(address uint64) *target.Sender {
 	return &target.Sender{ID: int32(first), User: second} //nolint:gosec // its bits
 }
 
-// hasInstruction says whether the address of an exception that is not about memory is that of
-// the instruction: as Windows has it, and as Breakpad and Crashpad write it on macOS.
+// hasInstruction reports whether the address of an exception that is not about memory is the
+// instruction's: so on Windows, and in Breakpad's and Crashpad's dumps of macOS.
 func (d *Dump) hasInstruction(x *Exception) bool {
 	switch d.os() {
 	case Windows:
@@ -240,7 +240,7 @@ func (d *Dump) hasInstruction(x *Exception) bool {
 
 func threadID(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-// String is the assertion in a line.
+// String returns the assertion as a line.
 func (a *Assertion) String() string {
 	text := a.Expression
 	if text == "" {
@@ -273,8 +273,8 @@ func (d *Dump) lastErrors() map[string]string {
 	for i := range d.Threads {
 		t := &d.Threads[i]
 		var b [4]byte
-		at := t.TEB + 13*uint64(d.word())
-		if n, _ := d.ReadMemory(at, b[:]); t.TEB != 0 && at > t.TEB && n == len(b) {
+		address := t.TEB + 13*uint64(d.word())
+		if n, _ := d.ReadMemory(address, b[:]); t.TEB != 0 && address > t.TEB && n == len(b) {
 			all[threadID(t.ID)] = errorName(d.Order.Uint32(b[:]))
 		}
 	}
@@ -326,11 +326,11 @@ func limits(text []byte) (list []target.Limit) {
 	return list
 }
 
-// annotationFacts are the texts of Crashpad.
+// annotationFacts returns the texts of Crashpad.
 func (d *Dump) annotationFacts() (list []target.Annotation) {
-	add := func(module string, from []Annotation) {
-		for i := range from {
-			if a := &from[i]; a.Type == AnnotationText {
+	add := func(module string, annotations []Annotation) {
+		for i := range annotations {
+			if a := &annotations[i]; a.Type == AnnotationText {
 				list = append(list, target.Annotation{Module: module, Name: a.Name, Value: a.Text})
 			}
 		}
@@ -352,7 +352,7 @@ func (d *Dump) annotationFacts() (list []target.Annotation) {
 	return list
 }
 
-// softErrors is the text of the stream, if it is JSON.
+// softErrors returns the text of the stream, if it is JSON.
 func softErrors(text []byte) []byte {
 	text = bytes.Trim(text, "\x00 \t\r\n")
 	if len(text) == 0 || len(text) > maxText || !json.Valid(text) {
@@ -361,7 +361,7 @@ func softErrors(text []byte) []byte {
 	return bytes.Clone(text)
 }
 
-// ModuleVersion is the version of a module's file; "" where the dump has none. Files
+// ModuleVersion returns the version of a module's file; "" where the dump has none. Files
 // of Linux have four numbers of 32 bits.
 func (d *Dump) ModuleVersion(m *Module) string {
 	v := m.Version

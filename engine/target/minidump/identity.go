@@ -8,23 +8,22 @@ import (
 	"strings"
 )
 
-// The forms of a module's identity, by the signature of its CodeView record.
+// The formats of a module's identity, by the signature of its CodeView record.
 const (
 	PDB20  = "NB10" // a program database of Visual C++ 2 to 6
 	PDB70  = "RSDS" // a program database of today, and old dumps of Linux and macOS
 	ELFID  = "BpEL" // the build ID of an ELF file
 	CV41   = "NB09" // CodeView within the file
 	CV50   = "NB11" // likewise
-	NoForm = ""     // no record, or one that is none of these
+	NoForm = ""     // no record, or one of another format
 )
 
-// An Identity says which build of a file is loaded: a CodeView record.
+// Identity identifies the build of a loaded file: a CodeView record.
 type Identity struct {
 	Form string
-	// GUID are the bytes of a PDB70 record, as they lie there. Breakpad has the
-	// first 16 bytes of the build ID here in dumps of Linux, and the UUID of a
-	// Mach-O file in those of macOS, in both of which the first three numbers are
-	// in the byte order of the dump.
+	// GUID has the bytes of a PDB70 record. In dumps of Linux Breakpad has the first 16
+	// bytes of the build ID here, and in dumps of macOS the UUID of a Mach-O file; in both
+	// the first three numbers are in the byte order of the dump.
 	GUID      [16]byte
 	Signature uint32 // of a PDB20 record: seconds since 1970
 	Age       uint32
@@ -32,11 +31,11 @@ type Identity struct {
 	BuildID   []byte // of an ELFID record
 	Raw       []byte // the record, in the mapped file
 
-	number [11]uint64 // GUID as the numbers that DebugID prints
+	number [11]uint64 // the numbers of GUID, as DebugID prints them
 }
 
-// forms are the signatures, as numbers in the byte order of the dump.
-var forms = map[uint32]string{
+// signatures are the formats by signature, a number in the byte order of the dump.
+var signatures = map[uint32]string{
 	0x3031424e: PDB20, 0x53445352: PDB70, 0x4270454c: ELFID, 0x3930424e: CV41, 0x3131424e: CV50,
 }
 
@@ -47,7 +46,7 @@ func (d *Dump) identity(s *Stream, l location, index int) Identity {
 		d.problem(s, 0, "module %d: its CodeView record has %d bytes, %d are read", index, len(r.b), maxCodeView)
 		r.b = r.b[:maxCodeView]
 	}
-	id := Identity{Form: forms[r.u32(0)], Raw: r.b}
+	id := Identity{Form: signatures[r.u32(0)], Raw: r.b}
 	least := 4
 	switch id.Form {
 	case PDB70:
@@ -97,12 +96,12 @@ func (d *Dump) fillIdentity(id *Identity, r record, key textKey) {
 	}
 }
 
-// maxBuildID bounds build IDs; those of linkers have 8 to 32 bytes.
+// maxBuildID bounds build IDs; linkers write 8 to 32 bytes.
 const maxBuildID = 64
 
 func (id *Identity) setBuildID(r record) {
 	id.BuildID = append([]byte(nil), r.b[4:min(len(r.b), 4+maxBuildID)]...)
-	// Debug IDs are made of the first 16 bytes, and of zeros where there are fewer.
+	// A debug ID consists of the first 16 bytes, filled up with zeros.
 	var b [16]byte
 	copy(b[:], id.BuildID)
 	g := record{b[:], r.order}
@@ -112,9 +111,9 @@ func (id *Identity) setBuildID(r record) {
 	}
 }
 
-// DebugID is the name that symbol stores of Breakpad have for a build: the numbers
-// of a GUID and the age, in hexadecimal. It is "" where nothing identifies the
-// build, which is also what zeros alone say.
+// DebugID returns the name of a build in symbol stores of Breakpad: the numbers of a
+// GUID and the age, in hexadecimal. It is "" where nothing, or only zeros, identifies the
+// build.
 func (id *Identity) DebugID() string {
 	switch id.Form {
 	case PDB20:
@@ -135,9 +134,9 @@ func (id *Identity) DebugID() string {
 	return ""
 }
 
-// CodeID is the name that symbol stores have for the file itself: the build ID of
-// an ELF file; the time and the size of a PE file, as Microsoft's symbol servers
-// have them; the UUID of a Mach-O file. It is "" where nothing is known.
+// CodeID returns the name of the file itself in symbol stores: the build ID of an ELF
+// file; the time and the size of a PE file, as on Microsoft's symbol servers; the UUID of
+// a Mach-O file. It is "" where nothing is known.
 func (d *Dump) CodeID(m *Module) string {
 	switch d.os() {
 	case Windows:

@@ -2,8 +2,8 @@
 
 package minidump
 
-// A machException is an exception of Mach (osfmk/mach/exception_types.h), and its
-// codes, of all processors and of some.
+// machException is an exception of Mach (osfmk/mach/exception_types.h), and its
+// codes, of all processors and of single ones.
 type machException struct {
 	name  string
 	codes map[uint64]string
@@ -64,7 +64,7 @@ var machExceptions = map[uint32]machException{
 }
 
 // darwinSignals are the signals of macOS that end a process (bsd/sys/signal.h), which
-// EXC_CRASH has in its code.
+// are in the code of EXC_CRASH.
 var darwinSignals = map[uint64]string{
 	3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGEMT", 8: "SIGFPE", 9: "SIGKILL", 10: "SIGBUS", 11: "SIGSEGV", 12: "SIGSYS",
 	13: "SIGPIPE", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
@@ -81,13 +81,13 @@ func crashName(code uint64) string {
 }
 
 // Kinds of EXC_RESOURCE (osfmk/kern/exc_resource.h) and of EXC_GUARD (osfmk/kern/
-// exc_guard.h), of which code has the number from bit 61 on.
+// exc_guard.h), whose number is in the code from bit 61 on.
 var (
 	resources = []string{"", "CPU", "WAKEUPS", "MEMORY", "IO", "THREADS", "PORTS"}
 	guards    = []string{"NONE", "MACH_PORT", "FD", "USER", "VN", "VIRT_MEMORY", "REJECTED_SC"}
 )
 
-// kindName is the name of the kind of a code of 64 bits, or of its upper half.
+// kindName returns the name of the kind in a code of 64 bits, or in its upper half.
 func kindName(prefix string, names []string, code uint64) string {
 	kind := code >> 61
 	if code <= 0xffffffff {
@@ -99,7 +99,7 @@ func kindName(prefix string, names []string, code uint64) string {
 	return ""
 }
 
-// codeName is the name of a code; "" where it has none.
+// codeName returns the name of a code; "" where it has none.
 func (e *machException) codeName(arch string, code uint64) string {
 	if e.name == "EXC_RESOURCE" {
 		return kindName("RESOURCE_TYPE_", resources, code)

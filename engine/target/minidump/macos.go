@@ -11,23 +11,23 @@ import (
 // This file reads the streams of macOS that Mozilla added to Breakpad
 // (minidump_format.h of Firefox: MozMacosCrashInfo and MozMacosBootargs).
 
-// A MozMacosCrashInfo is its type, a count, the size of what has one size of a
-// record, and where 20 records are.
+// A MozMacosCrashInfo is its type, a count, the size of a record's fixed part, and the
+// locations of 20 records.
 const (
 	macRecords    = 20
 	macHeaderSize = 12
-	// A record is two numbers of 64 bits, of which the second one is its version, and
+	// A record is two numbers of 64 bits, the second of which is its version, and
 	// from these versions on further ones.
 	macThreadVersion = 4 // thread, dialog_mode
 	macAbortVersion  = 5 // abort_cause
 )
 
-// macMessages reads what libraries of macOS left for a crash report.
+// macMessages reads the messages that libraries of macOS left for a crash report.
 func (d *Dump) macMessages() (list []target.Message) {
-	head := record{d.Data(StreamMozMacCrashInfo), d.Order}
-	count, start := head.u32(4), head.u32(8)
+	header := record{d.Data(StreamMozMacCrashInfo), d.Order}
+	count, start := header.u32(4), header.u32(8)
 	for i := range min(int(count), macRecords) {
-		r, problem := d.at(head.location(macHeaderSize + 8*i))
+		r, problem := d.bytesOf(header.location(macHeaderSize + 8*i))
 		if problem != "" || len(r.b) == 0 || uint64(start) > uint64(len(r.b)) {
 			continue
 		}
@@ -55,14 +55,14 @@ func (d *Dump) macMessages() (list []target.Message) {
 	return list
 }
 
-// bootArguments are those of the kernel.
+// bootArguments returns the boot arguments of the kernel.
 func (d *Dump) bootArguments() string {
 	r := record{d.Data(StreamMozMacBootArgs), d.Order}
-	at := r.u64(4)
-	head, problem := d.at(location{4, at})
-	if at == 0 || problem != "" {
+	offset := r.u64(4)
+	header, problem := d.bytesOf(location{4, offset})
+	if offset == 0 || problem != "" {
 		return ""
 	}
-	text, _ := d.at(location{min(uint64(head.u32(0)), maxText), at + 4})
+	text, _ := d.bytesOf(location{min(uint64(header.u32(0)), maxText), offset + 4})
 	return text.wide()
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A Range is memory of the process, and where the dump has it.
+// Range is memory of the process, and its offset in the dump.
 type Range struct {
 	Start, Size uint64
 	Offset      uint64 // in the file
 }
 
-// A block is a Range of a list. Where blocks overlap the one of the lowest order is
+// block is a Range of a list. Where blocks overlap, the one with the lowest order is
 // read.
 type block struct {
 	Range
@@ -39,7 +39,7 @@ func (d *Dump) readMemoryList(s *Stream) {
 	e := d.counted(s, memoryDescriptorSize, maxRanges)
 	d.added = slices.Grow(d.added, e.count)
 	for i := range e.count {
-		d.addMemory(s, e.where(i), e.at(i).descriptor(0), "range", i)
+		d.addMemory(s, e.where(i), e.entry(i).descriptor(0), "range", i)
 	}
 }
 
@@ -51,7 +51,7 @@ func (d *Dump) readMemory64List(s *Stream) {
 	d.added = slices.Grow(d.added, e.count)
 	offset := r.u64(8)
 	for i := range e.count {
-		m := Range{Start: e.at(i).u64(0), Size: e.at(i).u64(8), Offset: offset}
+		m := Range{Start: e.entry(i).u64(0), Size: e.entry(i).u64(8), Offset: offset}
 		d.addMemory(s, e.where(i), m, "range", i)
 		if offset+m.Size < offset {
 			d.problem(s, e.where(i), "range %d has %d bytes at offset %#x, which is beyond the last offset; those behind it are not read", i, m.Size, offset)
@@ -61,21 +61,21 @@ func (d *Dump) readMemory64List(s *Stream) {
 	}
 }
 
-// addMemory keeps as much of a range as the file has.
-func (d *Dump) addMemory(s *Stream, at uint64, m Range, what string, index int) {
+// addMemory adds as much of a range as the file has.
+func (d *Dump) addMemory(s *Stream, offset uint64, m Range, what string, index int) {
 	if m.Size == 0 {
 		return
 	}
 	if m.Start+m.Size-1 < m.Start {
-		d.problem(s, at, "%s %d has %d bytes at %#x, which is beyond the last address", what, index, m.Size, m.Start)
+		d.problem(s, offset, "%s %d has %d bytes at %#x, which is beyond the last address", what, index, m.Size, m.Start)
 		m.Size = -m.Start
 	}
 	have := uint64(len(d.data))
-	if room := have - min(m.Offset, have); m.Size > room {
-		d.problem(s, at, "%s %d has %d bytes of memory at offset %#x, the file ends at %#x", what, index, m.Size, m.Offset, have)
-		m.Size = room
+	if available := have - min(m.Offset, have); m.Size > available {
+		d.problem(s, offset, "%s %d has %d bytes of memory at offset %#x, the file ends at %#x", what, index, m.Size, m.Offset, have)
+		m.Size = available
 	}
-	// The last byte of the address space is given up, so that no end wraps.
+	// The last byte of the address space is left out, so that no end wraps.
 	if m.Start+m.Size < m.Start {
 		m.Size--
 	}
@@ -84,8 +84,8 @@ func (d *Dump) addMemory(s *Stream, at uint64, m Range, what string, index int) 
 	}
 }
 
-// joinMemory makes disjoint blocks, by address, of those of the lists. The stacks of
-// threads are mostly among them; where they are not they come last.
+// joinMemory joins the blocks of the lists into disjoint ones, by address. The stacks of
+// threads are mostly among them; other stacks come last in order.
 func (d *Dump) joinMemory() {
 	listed := len(d.added)
 	for i := range d.Streams {
@@ -106,24 +106,24 @@ func (d *Dump) joinMemory() {
 	d.memory = disjoint(list)
 }
 
-// isSame says whether two blocks, of which the second one begins in the first, have
-// the same bytes for the same addresses. Beyond a budget it says no.
+// isSame reports whether two blocks, of which the second one begins in the first, have
+// the same bytes for the same addresses. Beyond a budget it is false.
 func (d *Dump) isSame(a, b *block, budget *uint64) bool {
-	from := a.Offset + (b.Start - a.Start)
+	offset := a.Offset + (b.Start - a.Start)
 	size := min(a.end(), b.end()) - b.Start
-	if from == b.Offset {
+	if offset == b.Offset {
 		return true
 	}
 	if size > *budget {
 		return false
 	}
 	*budget -= size
-	return bytes.Equal(d.data[from:from+size], d.data[b.Offset:b.Offset+size])
+	return bytes.Equal(d.data[offset:offset+size], d.data[b.Offset:b.Offset+size])
 }
 
-// sayOverlaps says which blocks of the lists have different bytes for the same
-// addresses, or may have. dbghelp lists the code at the PC beside the pages that it
-// lies in.
+// sayOverlaps adds problems for blocks of the lists that have, or may have, different
+// bytes for the same addresses. dbghelp lists the code at the PC beside the pages that
+// contain it.
 func (d *Dump) sayOverlaps(list []block) {
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
@@ -144,7 +144,7 @@ func (d *Dump) sayOverlaps(list []block) {
 	}
 }
 
-// A queue has the blocks that hold an address, that of the lowest order first.
+// queue is a heap of the blocks that contain an address, the lowest order first.
 type queue []block
 
 func (q queue) Len() int           { return len(q) }
@@ -157,29 +157,29 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// disjoint cuts blocks so that each address is in one only: the first one that has
-// it. It goes through the addresses upward.
+// disjoint cuts blocks so that each address is in one only: the one with the lowest
+// order. It goes through the addresses upward.
 func disjoint(list []block) []block {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b block) int { return cmp.Compare(a.Start, b.Start) })
 	out := make([]block, 0, len(list))
 	var open queue
-	at := uint64(0)
+	address := uint64(0)
 	for i := 0; i < len(list) || len(open) > 0; {
 		if len(open) == 0 {
-			at = list[i].Start
+			address = list[i].Start
 			if i+1 == len(list) || list[i+1].Start >= list[i].end() { // alone, as nearly all are
 				out = appendBlock(out, list[i])
 				i++
 				continue
 			}
 		}
-		for i < len(list) && list[i].Start <= at {
+		for i < len(list) && list[i].Start <= address {
 			heap.Push(&open, list[i])
 			i++
 		}
 		top := open[0]
-		if top.end() <= at {
+		if top.end() <= address {
 			heap.Pop(&open)
 			continue
 		}
@@ -187,13 +187,13 @@ func disjoint(list []block) []block {
 		if i < len(list) {
 			end = min(end, list[i].Start)
 		}
-		out = appendBlock(out, block{Range{at, end - at, top.Offset + (at - top.Start)}, top.order})
-		at = end
+		out = appendBlock(out, block{Range{address, end - address, top.Offset + (address - top.Start)}, top.order})
+		address = end
 	}
 	return out
 }
 
-// appendBlock joins a block to the last one where it goes on with it.
+// appendBlock appends a block, joined to the last one where it continues it.
 func appendBlock(list []block, b block) []block {
 	if n := len(list); n > 0 {
 		if last := &list[n-1]; last.order == b.order && last.end() == b.Start && last.Offset+last.Size == b.Offset {
@@ -204,7 +204,7 @@ func appendBlock(list []block, b block) []block {
 	return append(list, b)
 }
 
-// Memory are the ranges of memory that the dump has, by address, without overlap.
+// Memory returns the ranges of memory that the dump has, by address, without overlap.
 func (d *Dump) Memory() []Range {
 	list := make([]Range, len(d.memory))
 	for i := range d.memory {
@@ -213,8 +213,8 @@ func (d *Dump) Memory() []Range {
 	return list
 }
 
-// ReadMemory reads at an address. It returns how many bytes from there on the dump
-// has; with fewer than len(buf) the error wraps target.ErrNoMemory.
+// ReadMemory reads memory at an address and returns the number of bytes read; with fewer
+// than len(buf) the error wraps target.ErrNoMemory.
 func (d *Dump) ReadMemory(address uint64, buf []byte) (n int, err error) {
 	err = object.Guard(func() error {
 		n = d.copyMemory(address, buf)
@@ -233,12 +233,12 @@ func (d *Dump) copyMemory(address uint64, buf []byte) (n int) {
 	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
 	for ; n < len(buf) && i < len(d.memory); i++ {
 		b := &d.memory[i]
-		at := address + uint64(n)
-		if at < address || at < b.Start {
+		next := address + uint64(n)
+		if next < address || next < b.Start {
 			break
 		}
-		from := b.Offset + (at - b.Start)
-		n += copy(buf[n:], d.data[from:b.Offset+b.Size])
+		offset := b.Offset + (next - b.Start)
+		n += copy(buf[n:], d.data[offset:b.Offset+b.Size])
 	}
 	return n
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// ErrNotMinidump says that a file is no minidump.
+// ErrNotMinidump is the error for a file that is no minidump.
 var ErrNotMinidump = errors.New("not a minidump")
 
-// Bounds of what is kept of a dump.
+// Bounds of the parts of a dump that are read.
 const (
 	maxProblems = 100
 	maxStreams  = 4096
@@ -34,7 +34,7 @@ const (
 	formatVersion = 0xa793
 )
 
-// A Dump is what a minidump says. It may be used concurrently, but for Close.
+// Dump is the contents of a minidump. It may be used concurrently, except for Close.
 type Dump struct {
 	Path   string
 	Header Header
@@ -48,13 +48,13 @@ type Dump struct {
 	Assertion       *Assertion       // likewise
 	Crashpad        *Crashpad        // likewise
 	Linux           Linux            // empty in a dump of another system
-	Exceptions      []Exception      // one of each thread that stopped for one; LLDB writes several
+	Exceptions      []Exception      // one for each thread that stopped at one; LLDB writes several
 	Threads         []Thread         // in the dump's order
 	Modules         []Module         // in the dump's order
 	UnloadedModules []UnloadedModule // in the dump's order
 	MemoryInfo      []MemoryInfo     // in the dump's order
 	Handles         []Handle         // in the dump's order
-	CommentA        string           // what the writer of the dump added
+	CommentA        string           // of the writer of the dump
 	CommentW        string           // likewise
 
 	data     []byte
@@ -63,16 +63,16 @@ type Dump struct {
 	texts    map[textKey]string
 	textSize int
 	memory   []block // disjoint, by address
-	added    []block // as the streams have them, the first first
+	added    []block // in the order of the streams
 
 	threadNames []threadName
 	threadInfos []ThreadInfo
 	annotations int // entries of Crashpad's lists up to now
 }
 
-// A Header is MINIDUMP_HEADER.
+// Header is MINIDUMP_HEADER.
 type Header struct {
-	Version   uint32 // its lower half is the format's, 0xa793
+	Version   uint32 // its lower half is the format's version, 0xa793
 	Checksum  uint32
 	Time      uint32 // when the dump was written, in seconds since 1970
 	Flags     uint64 // MINIDUMP_TYPE
@@ -81,8 +81,8 @@ type Header struct {
 }
 
 // Open maps a dump and reads it. The error for a file that is no minidump wraps
-// ErrNotMinidump. A dump that is cut or damaged is read as far as it goes, and
-// Problems says what is missing.
+// ErrNotMinidump. A truncated or damaged dump is read as far as possible, and Problems
+// lists the missing parts.
 func Open(path string) (*Dump, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -104,8 +104,8 @@ func openMapped(m *object.Mapping) (*Dump, error) {
 	return d, nil
 }
 
-// Read reads a dump that lies in memory. path is for messages. The dump refers to
-// data, which must not change.
+// Read reads a dump in memory. path is for messages. The dump refers to data, which
+// must not change.
 func Read(path string, data []byte) (*Dump, error) {
 	d := &Dump{Path: path}
 	if err := d.open(data); err != nil {
@@ -114,7 +114,7 @@ func Read(path string, data []byte) (*Dump, error) {
 	return d, nil
 }
 
-// Is says whether a file that begins with these bytes is a minidump.
+// Is reports whether a file that begins with these bytes is a minidump.
 func Is(begin []byte) bool {
 	return len(begin) >= 4 && (string(begin[:4]) == "MDMP" || string(begin[:4]) == "PMDM")
 }
@@ -127,8 +127,8 @@ func (d *Dump) Close() error {
 	return d.mapping.Close()
 }
 
-// Problems are what is wrong with the dump, each a sentence that begins with the
-// path. Of more than 100 the last one says how many there are.
+// Problems returns the problems of the dump, each a sentence that begins with the
+// path. Of more than 100 the last one has their number.
 func (d *Dump) Problems() []string {
 	var all []string
 	for _, s := range d.problems.Kept() {
@@ -140,16 +140,16 @@ func (d *Dump) Problems() []string {
 	return all
 }
 
-// problem keeps a sentence about a stream. at is the offset in the file; 0 stands
-// for the stream's own.
-func (d *Dump) problem(s *Stream, at uint64, format string, args ...any) {
+// problem adds a sentence about a stream. The offset is in the file; 0 stands for the
+// stream's own.
+func (d *Dump) problem(s *Stream, offset uint64, format string, args ...any) {
 	if !d.problems.HasRoom(maxProblems) {
 		return
 	}
-	if at == 0 {
-		at = s.Offset
+	if offset == 0 {
+		offset = s.Offset
 	}
-	d.problems.Keep(fmt.Sprintf("stream %s, offset %#x: ", s.Type, at) + fmt.Sprintf(format, args...))
+	d.problems.Keep(fmt.Sprintf("stream %s, offset %#x: ", s.Type, offset) + fmt.Sprintf(format, args...))
 }
 
 func (d *Dump) open(data []byte) error {
@@ -166,7 +166,7 @@ func (d *Dump) read() error {
 	if err := d.readHeader(); err != nil {
 		return err
 	}
-	// What a context is depends on the system, whose stream may come behind it.
+	// The format of a context depends on the system, whose stream may come behind it.
 	for i := range d.Streams {
 		if s := &d.Streams[i]; s.Type == StreamSystemInfo {
 			d.readSystem(s)
@@ -231,14 +231,14 @@ func (d *Dump) readHeader() error {
 			h.Directory, h.Streams, rest/directorySize, maxStreams, count))
 	}
 	for i := range count {
-		e := r.from(int(uint64(h.Directory) + i*directorySize))
+		e := r.skip(int(uint64(h.Directory) + i*directorySize))
 		d.Streams = append(d.Streams, Stream{Type: StreamType(e.u32(0)), Size: uint64(e.u32(4)), Offset: uint64(e.u32(8))})
 	}
 	d.findOverlaps()
 	return nil
 }
 
-// findOverlaps says which streams share bytes. They are read all the same.
+// findOverlaps adds problems for streams that share bytes. They are read all the same.
 func (d *Dump) findOverlaps() {
 	var list []*Stream
 	for i := range d.Streams {
@@ -260,15 +260,15 @@ func (d *Dump) findOverlaps() {
 
 // stream returns a stream's bytes, as far as the file has them.
 func (d *Dump) stream(s *Stream) record {
-	r, problem := d.at(location{s.Size, s.Offset})
+	r, problem := d.bytesOf(location{s.Size, s.Offset})
 	if problem != "" {
 		d.problem(s, 0, "%s", problem)
 	}
 	return r
 }
 
-// fixed returns the bytes of a stream that is one structure. ok is false where it
-// has fewer than least.
+// fixed returns the bytes of a stream that consists of one structure. ok is false where
+// it has fewer than least.
 func (d *Dump) fixed(s *Stream, least int) (r record, ok bool) {
 	r = d.stream(s)
 	if len(r.b) < least {
@@ -283,7 +283,7 @@ func (d *Dump) fixed(s *Stream, least int) (r record, ok bool) {
 func (d *Dump) Data(t StreamType) []byte {
 	for i := range d.Streams {
 		if s := &d.Streams[i]; s.Type == t {
-			r, _ := d.at(location{s.Size, s.Offset})
+			r, _ := d.bytesOf(location{s.Size, s.Offset})
 			return r.b
 		}
 	}

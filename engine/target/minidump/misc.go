@@ -2,10 +2,10 @@
 
 package minidump
 
-// A Misc is MINIDUMP_MISC_INFO, up to its fifth form. What Flags does not say to be
-// there is 0.
+// Misc is MINIDUMP_MISC_INFO, up to its fifth version. Members whose flag is not set
+// are 0.
 type Misc struct {
-	Size, Flags          uint32 // MINIDUMP_MISC1_* and those of later forms
+	Size, Flags          uint32 // MINIDUMP_MISC1_* and the flags of later versions
 	ProcessID            uint32 // MiscProcessID
 	CreateTime           uint32 // MiscProcessTimes: in seconds since 1970
 	UserTime, KernelTime uint32 // MiscProcessTimes: in seconds
@@ -27,11 +27,11 @@ type Misc struct {
 // Power is the state of the processors, in MHz.
 type Power struct{ MaxMHz, CurrentMHz, LimitMHz, MaxIdleState, CurrentIdleState uint32 }
 
-// An XStatePart is where a part of the processor's extended state lies in an XSAVE
+// XStatePart is the place of a part of the processor's extended state in an XSAVE
 // area that is not compacted.
 type XStatePart struct{ Offset, Size uint32 }
 
-// A TimeZone is TIME_ZONE_INFORMATION. Biases are in minutes: UTC is the local time
+// TimeZone is TIME_ZONE_INFORMATION. Biases are in minutes: UTC is the local time
 // plus them.
 type TimeZone struct {
 	Bias, StandardBias, DaylightBias int32
@@ -39,7 +39,7 @@ type TimeZone struct {
 	StandardDate, DaylightDate       SystemTime
 }
 
-// A SystemTime is SYSTEMTIME.
+// SystemTime is SYSTEMTIME.
 type SystemTime struct{ Year, Month, DayOfWeek, Day, Hour, Minute, Second, Milliseconds uint16 }
 
 // The flags of Misc.
@@ -55,7 +55,7 @@ const (
 	MiscCookie       = 0x200
 )
 
-// Where the later forms of the structure begin.
+// The offsets at which later versions of the structure begin.
 const (
 	misc1Size = 24
 	misc4     = 232
@@ -64,12 +64,12 @@ const (
 )
 
 func (d *Dump) readMisc(s *Stream) {
-	r, ok := d.fixed(s, misc1Size-12) // the first form has been seen without times
+	r, ok := d.fixed(s, misc1Size-12) // the first version has been seen without times
 	if !ok {
 		return
 	}
 	m := &Misc{Size: r.u32(0), Flags: r.u32(4)}
-	// What lies behind the size that the structure says is not of it.
+	// Bytes behind the size that the structure states do not belong to it.
 	r.b = r.b[:min(uint64(len(r.b)), uint64(m.Size))]
 	has := func(flag uint32) bool { return m.Flags&flag != 0 }
 	if has(MiscProcessID) {
@@ -98,7 +98,7 @@ func (d *Dump) readMisc(s *Stream) {
 		m.DebugBuildString = r.fixedWide(misc4+520, 80)
 	}
 	if len(r.b) >= misc5Size {
-		m.readXState(r.from(misc5))
+		m.readXState(r.skip(misc5))
 		if has(MiscCookie) {
 			m.ProcessCookie = r.u32(misc5Size - 4)
 		}
@@ -114,15 +114,15 @@ func (m *Misc) readXState(r record) {
 	}
 }
 
-// fixedWide is UTF-16 in a field of size bytes.
+// fixedWide reads UTF-16 in a field of size bytes.
 func (r record) fixedWide(offset, size int) string {
-	f := r.from(offset)
+	f := r.skip(offset)
 	f.b = f.b[:min(size, len(f.b))]
 	return f.wide()
 }
 
 func (r record) timeZone(offset int) TimeZone {
-	f := r.from(offset)
+	f := r.skip(offset)
 	return TimeZone{
 		Bias: int32(f.u32(0)), StandardName: f.fixedWide(4, 64), StandardDate: f.systemTime(68), StandardBias: int32(f.u32(84)),
 		DaylightName: f.fixedWide(88, 64), DaylightDate: f.systemTime(152), DaylightBias: int32(f.u32(168)),
@@ -130,6 +130,6 @@ func (r record) timeZone(offset int) TimeZone {
 }
 
 func (r record) systemTime(offset int) SystemTime {
-	f := r.from(offset)
+	f := r.skip(offset)
 	return SystemTime{f.u16(0), f.u16(2), f.u16(4), f.u16(6), f.u16(8), f.u16(10), f.u16(12), f.u16(14)}
 }

@@ -4,7 +4,7 @@ package minidump
 
 import "fmt"
 
-// A Module is MINIDUMP_MODULE: a file that is loaded.
+// Module is MINIDUMP_MODULE: a file that is loaded.
 type Module struct {
 	Base      uint64
 	Size      uint32
@@ -14,13 +14,13 @@ type Module struct {
 	Version   FileVersion
 	Identity  Identity
 	// Misc is the IMAGE_DEBUG_MISC record, which names the file with the symbols; nil
-	// in all but old dumps.
+	// except in old dumps.
 	Misc []byte
-	// Crashpad is what the module told Crashpad; nil: nothing.
+	// Crashpad has the annotations that the module set; nil: none.
 	Crashpad *ModuleAnnotations
 }
 
-// A FileVersion is VS_FIXEDFILEINFO. HasIt is false where the dump has none.
+// FileVersion is VS_FIXEDFILEINFO. HasIt is true where the dump has one.
 type FileVersion struct {
 	HasIt                     bool
 	StructVersion             uint32
@@ -30,7 +30,7 @@ type FileVersion struct {
 	FileDateHigh, FileDateLow uint32
 }
 
-// String is the version of the file: "5.1.2600.2180"; "" where there is none.
+// String returns the version of the file: "5.1.2600.2180"; "" where there is none.
 func (v FileVersion) String() string {
 	if !v.HasIt {
 		return ""
@@ -38,7 +38,7 @@ func (v FileVersion) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", v.File>>48, v.File>>32&0xffff, v.File>>16&0xffff, v.File&0xffff)
 }
 
-// An UnloadedModule is MINIDUMP_UNLOADED_MODULE: a file that was loaded before.
+// UnloadedModule is MINIDUMP_UNLOADED_MODULE: a file that was loaded before.
 type UnloadedModule struct {
 	Base                uint64
 	Size                uint32
@@ -57,7 +57,7 @@ func (d *Dump) readModules(s *Stream) {
 	e := d.counted(s, moduleSize, maxModules)
 	d.Modules = make([]Module, 0, e.count)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		m := Module{
 			Base: r.u64(0), Size: r.u32(8), Checksum: r.u32(12), Timestamp: r.u32(16),
 			Name: d.text(s, uint64(r.u32(20)), true, "module", i), Version: r.fileVersion(24),
@@ -75,18 +75,18 @@ func (d *Dump) readModules(s *Stream) {
 	}
 }
 
-// part returns the bytes of a location that a record of a stream names. at is
-// where it names them.
-func (d *Dump) part(s *Stream, at uint64, l location, what string, index int) record {
-	r, problem := d.at(l)
+// part returns the bytes of a location in a record of a stream. offset is the place of
+// the location.
+func (d *Dump) part(s *Stream, offset uint64, l location, what string, index int) record {
+	r, problem := d.bytesOf(l)
 	if problem != "" {
-		d.problem(s, at, "%s %d: %s", what, index, problem)
+		d.problem(s, offset, "%s %d: %s", what, index, problem)
 	}
 	return r
 }
 
 func (r record) fileVersion(offset int) FileVersion {
-	f := r.from(offset)
+	f := r.skip(offset)
 	if f.u32(0) != versionSignature {
 		return FileVersion{}
 	}
@@ -100,7 +100,7 @@ func (r record) fileVersion(offset int) FileVersion {
 func (d *Dump) readUnloadedModules(s *Stream) {
 	e := d.described(s, 12, count32, unloadedModuleSize, maxModules)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		d.UnloadedModules = append(d.UnloadedModules, UnloadedModule{
 			Base: r.u64(0), Size: r.u32(8), Checksum: r.u32(12), Timestamp: r.u32(16),
 			Name: d.text(s, uint64(r.u32(20)), true, "unloaded module", i),

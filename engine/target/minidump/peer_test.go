@@ -317,7 +317,7 @@ func (c *peerCheck) context() answer {
 		v, ok := values[name]
 		if !ok {
 			// What the flags do not say to be there is printed all the same.
-			for _, f := range ctx.form.fields {
+			for _, f := range ctx.format.fields {
 				if f.name == name && ctx.Flags&uint64(f.group) == 0 {
 					return c.raw(ctx.Raw[f.offset : f.offset+f.size]), true
 				}

@@ -10,28 +10,28 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A Reason is what an exception means.
+// Reason is the meaning of an exception.
 type Reason struct {
 	// Name is STATUS_ACCESS_VIOLATION, SIGSEGV, EXC_BAD_ACCESS; the number where it
 	// has none.
 	Name string
-	// Detail is what else the numbers say: SEGV_MAPERR, KERN_INVALID_ADDRESS,
+	// Detail is the meaning of the further numbers: SEGV_MAPERR, KERN_INVALID_ADDRESS,
 	// FAST_FAIL_INVALID_ARG, the status of a page that could not be read.
 	Detail string
 	// Access is how the address was accessed: read, write or execute; "" where that
-	// is not said.
+	// is unknown.
 	Access string
-	// Address is what was accessed, or, of a signal that is not about memory, the
-	// instruction. HasAddress is false where the processor did not say it. It is what
-	// the dump says also where Detail says that nothing tells a fault of the program
-	// from a signal that somebody sent.
+	// Address is the accessed address, or, for a signal that is not about memory, the
+	// instruction's. HasAddress is false where the processor did not report it. It is set
+	// as in the dump also where, as Detail then says, a fault of the program cannot be
+	// told from a signal that was sent.
 	Address    uint64
 	HasAddress bool
-	// IsRequest says that nothing failed: somebody asked for the dump.
+	// IsRequest is true where nothing failed: the dump was requested.
 	IsRequest bool
 }
 
-// String is the reason in a line: "STATUS_ACCESS_VIOLATION: write at 0x45".
+// String returns the reason as a line: "STATUS_ACCESS_VIOLATION: write at 0x45".
 func (r Reason) String() string {
 	var parts []string
 	if r.Detail != "" {
@@ -51,7 +51,7 @@ func (r Reason) String() string {
 	return r.Name + ": " + strings.Join(parts, ", ")
 }
 
-// Reason reads what an exception means, on the system of the dump.
+// Reason interprets an exception for the system of the dump.
 func (d *Dump) Reason(x *Exception) Reason {
 	switch d.os() {
 	case Windows:
@@ -64,8 +64,8 @@ func (d *Dump) Reason(x *Exception) Reason {
 	return Reason{Name: fmt.Sprintf("%#x", x.Code)}
 }
 
-// address cuts an address to the width of those of the process. Old writers extended
-// the sign of 32 bits.
+// address cuts an address to the process's width. Old writers extended the sign of 32
+// bits.
 func (d *Dump) address(a uint64) uint64 {
 	if d.word() == 4 {
 		return a & 0xffffffff
@@ -83,7 +83,7 @@ func (d *Dump) windowsReason(x *Exception) Reason {
 			return r
 		}
 		r.Access, r.Address, r.HasAddress = accesses[p[0]], d.address(p[1]), true
-		// The processor does not tell which address was not canonical.
+		// The processor does not report which address was not canonical.
 		if d.word() == 8 && p[1] == ^uint64(0) {
 			r.Address, r.HasAddress = 0, false
 		}
@@ -102,11 +102,11 @@ func (d *Dump) windowsReason(x *Exception) Reason {
 	return r
 }
 
-// accesses are the first parameter of an access violation.
+// accesses are the values of an access violation's first parameter.
 var accesses = map[uint64]string{0: target.AccessRead, 1: target.AccessWrite, 8: target.AccessExecute}
 
-// signalReason reads what Breakpad and Crashpad write of a siginfo_t: the signal's
-// number as code, si_code as flags, si_addr as address.
+// signalReason reads the parts of a siginfo_t that Breakpad and Crashpad write: the
+// signal's number as code, si_code as flags, si_addr as address.
 func (d *Dump) signalReason(x *Exception) Reason {
 	if x.Code == breakpadRequest || x.Code == crashpadRequest {
 		return Reason{Name: "DUMP_REQUESTED", IsRequest: true}
@@ -114,7 +114,7 @@ func (d *Dump) signalReason(x *Exception) Reason {
 	r := Reason{Name: signalName(d.arch(), x.Code)}
 	if x.Flags == lldbFlags {
 		r.Detail = x.Description
-		// By it LLDB stops a process that it attaches to: each thread has an exception then.
+		// LLDB stops a process with it to attach: each thread has an exception then.
 		r.IsRequest = r.Name == "SIGSTOP"
 		return r
 	}
@@ -126,18 +126,18 @@ func (d *Dump) signalReason(x *Exception) Reason {
 	} else if r.Detail = "SI_USER"; !isKnown {
 		r.Detail += ", or si_code is not in the dump"
 	}
-	// The kernel says the address of a fault only (signal.c: force_sig_fault), which
-	// has a si_code of its own. SI_KERNEL is also that of an address which is not
-	// canonical. Older Breakpads did not write si_code.
+	// The kernel reports the address of a fault only (signal.c: force_sig_fault), which
+	// has a si_code of its own. An address that is not canonical has SI_KERNEL, too. Older
+	// versions of Breakpad did not write si_code.
 	if (code > 0 && code != target.SignalFromKernel || !isKnown && x.Address != 0) && slices.Contains(faults, r.Name) {
 		r.Address, r.HasAddress = d.address(x.Address), true
 	}
 	return r
 }
 
-// machReason reads what Breakpad and Crashpad write of a Mach exception: its number as
-// code, its first code as flags, its second one as address. Crashpad has all three
-// as parameters, of 64 bits.
+// machReason reads the parts of a Mach exception that Breakpad and Crashpad write: its
+// number as code, its first code as flags, its second one as address. Crashpad has all
+// three as parameters, of 64 bits.
 func (d *Dump) machReason(x *Exception) Reason {
 	e, ok := machExceptions[x.Code]
 	if !ok {
@@ -164,8 +164,8 @@ func (d *Dump) machReason(x *Exception) Reason {
 	return r
 }
 
-// machCode is the first code of an exception of Mach, which has 64 bits in Crashpad's
-// parameters.
+// machCode returns the first code of an exception of Mach, which has 64 bits in
+// Crashpad's parameters.
 func machCode(x *Exception) uint64 {
 	if len(x.Parameters) >= 2 && x.Parameters[0] == uint64(x.Code) {
 		return x.Parameters[1]

@@ -9,13 +9,13 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// Exception codes of Linux that are no signals: somebody asked for the dump.
+// The exception codes of Linux that are no signals: the dump was requested.
 const (
 	breakpadRequest = 0xffffffff
 	crashpadRequest = 0x0517a7ed
 )
 
-// machines have the signals whose numbers differ from those of x86.
+// machines are the machines on which signals have other numbers than on x86.
 var machines = map[string]elf.Machine{
 	"mips": elf.EM_MIPS, "mips64": elf.EM_MIPS, "sparc": elf.EM_SPARC, "alpha": elf.EM_ALPHA, "alpha64": elf.EM_ALPHA,
 }
@@ -29,8 +29,8 @@ func signalName(arch string, number uint32) string {
 	return fmt.Sprintf("signal %d", number)
 }
 
-// faults are the signals that have the address of a fault.
+// faults are the signals that may have the address of a fault.
 var faults = []string{"SIGILL", "SIGFPE", "SIGSEGV", "SIGBUS", "SIGTRAP"}
 
-// timers are the signals of which Crashpad writes a timer's fields, or those of a file.
+// timers are the signals for which Crashpad writes the fields of a timer or of a file.
 var timers = []string{"SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPOLL"}

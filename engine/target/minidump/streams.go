@@ -4,14 +4,14 @@ package minidump
 
 import "fmt"
 
-// A Stream is an entry of the directory (MINIDUMP_DIRECTORY).
+// Stream is an entry of the directory (MINIDUMP_DIRECTORY).
 type Stream struct {
 	Type   StreamType
 	Size   uint64 // in bytes
 	Offset uint64 // in the file
 }
 
-// A StreamType says what a stream holds (MINIDUMP_STREAM_TYPE).
+// StreamType is the type of a stream's contents (MINIDUMP_STREAM_TYPE).
 type StreamType uint32
 
 // The streams: of dbghelp, Crashpad (0x4350), Breakpad (0x4767), Chromium (0x4b6b), LLDB
@@ -108,8 +108,8 @@ var streamNames = map[StreamType]string{
 	StreamMozSoftErrors:       "MozSoftErrors",
 }
 
-// String is the name that the format's documents have for a stream, and its number
-// where they have none.
+// String returns the name of a stream in the format's documents, or its number where
+// they have none.
 func (t StreamType) String() string {
 	if name, ok := streamNames[t]; ok {
 		return name
@@ -117,7 +117,7 @@ func (t StreamType) String() string {
 	return fmt.Sprintf("%#x", uint32(t))
 }
 
-// readers read the streams. Those that have none are there as bytes (Dump.Data).
+// readers read the streams. Streams without a reader are there as bytes (Dump.Data).
 var readers = map[StreamType]func(*Dump, *Stream){
 	StreamThreadList:         func(d *Dump, s *Stream) { d.readThreads(s, threadSize) },
 	StreamThreadExList:       func(d *Dump, s *Stream) { d.readThreads(s, threadExSize) },
@@ -147,7 +147,7 @@ var readers = map[StreamType]func(*Dump, *Stream){
 	StreamMozLinuxLimits:     func(d *Dump, s *Stream) { d.Linux.Limits = d.stream(s).b },
 }
 
-// bounded is a stream whose text is copied.
+// bounded returns the bytes of a stream whose text is copied.
 func (d *Dump) bounded(s *Stream) record {
 	r := d.stream(s)
 	if len(r.b) > maxText {

@@ -4,7 +4,7 @@ package minidump
 
 import "fmt"
 
-// A System is MINIDUMP_SYSTEM_INFO: the machine and its operating system.
+// System is MINIDUMP_SYSTEM_INFO: the machine and its operating system.
 type System struct {
 	Architecture        uint16 // PROCESSOR_ARCHITECTURE_*, see Arch
 	Level, Revision     uint16 // of the processor
@@ -12,12 +12,12 @@ type System struct {
 	ProductType         uint8
 	Major, Minor, Build uint32 // version of the operating system
 	Platform            uint32 // VER_PLATFORM_*, see OS
-	// ServicePack is the name of the service pack on Windows, and what uname says
+	// ServicePack is the name of the service pack on Windows, and the output of uname
 	// on Linux.
 	ServicePack string
 	SuiteMask   uint16
 	CPU         [24]byte // CPU_INFORMATION, a union; Vendor reads a part of it
-	Vendor      string   // what CPUID says on x86; "" elsewhere
+	Vendor      string   // of CPUID on x86; "" elsewhere
 	// CPUVersion and CPUFeatures are CPUID 1 EAX and EDX on x86, the CPUID register
 	// and ELF's hardware capabilities on ARM.
 	CPUVersion, CPUFeatures uint32
@@ -75,8 +75,7 @@ func (d *Dump) readSystem(s *Stream) {
 		y.Vendor = narrow(y.CPU[:12])
 		y.CPUVersion, y.CPUFeatures, y.AMDFeatures = r.u32(44), r.u32(48), r.u32(52)
 	case ArchAMD64:
-		// dbghelp has feature bits here; Breakpad and Crashpad write what they do
-		// on x86.
+		// dbghelp has feature bits here; Breakpad and Crashpad write the same as on x86.
 		if y.Platform >= firstBreakpadPlatform {
 			y.Vendor = narrow(y.CPU[:12])
 			y.CPUVersion, y.CPUFeatures, y.AMDFeatures = r.u32(44), r.u32(48), r.u32(52)
@@ -91,7 +90,7 @@ func (d *Dump) readSystem(s *Stream) {
 
 const firstBreakpadPlatform = 0x8000
 
-// os and arch are those of the dump; "" where it does not say them.
+// os returns the operating system of the dump; "" where it has none.
 func (d *Dump) os() string {
 	if d.System == nil {
 		return ""

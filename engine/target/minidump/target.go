@@ -15,18 +15,18 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Options says what a target is made with.
+// Options are the options of a target.
 type Options struct {
 	// Finder opens the files of modules.
 	Finder object.Finder
-	// Describe gives the description of an architecture by its name, whose register sets
-	// (sdk.MinidumpContext) say how contexts are read. Its error is the reason why
+	// Describe returns the description of an architecture by its name, whose register sets
+	// (sdk.MinidumpContext) have the layout of contexts. Its error is the reason why
 	// threads have no registers.
 	Describe func(arch string) (*sdk.Description, error)
 }
 
-// A Target is a process of which a minidump was kept. It implements target.Target. It may
-// be used concurrently, but for Close.
+// Target is the process of a minidump. It implements target.Target. It may be used
+// concurrently, except for Close.
 type Target struct {
 	*Dump
 
@@ -37,7 +37,7 @@ type Target struct {
 	threads  []*target.Thread
 	modules  []*target.Module
 	files    target.FileBytes
-	regions  []region // by address; nil where the dump does not say what is mapped
+	regions  []region // by address; nil where the dump has no mappings
 	info     target.Info
 	problems []string
 }
@@ -55,8 +55,8 @@ var (
 	_ target.Sized      = (*Target)(nil)
 )
 
-// OpenTarget opens a dump, and the files of the code that was loaded. Its errors are those
-// of Open.
+// OpenTarget opens a dump, and the files of the code that was loaded. It returns the
+// errors of Open.
 func OpenTarget(path string, options Options) (*Target, error) {
 	d, err := Open(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func newTarget(d *Dump, options Options) (*Target, error) {
 	return t, nil
 }
 
-// fill makes what a target has of what the dump has.
+// fill fills the target from the dump.
 func (t *Target) fill() {
 	t.addThreads()
 	t.addRegions()
@@ -97,7 +97,7 @@ func (t *Target) fill() {
 	t.addSignal()
 }
 
-// elfMachines are the numbers that ELF has for the processors whose contexts are read.
+// elfMachines are the ELF numbers of the processors whose contexts are read.
 var elfMachines = map[string]uint16{
 	ArchAMD64: uint16(elf.EM_X86_64), ArchARM64: uint16(elf.EM_AARCH64), ArchX86: uint16(elf.EM_386), ArchARM: uint16(elf.EM_ARM),
 }
@@ -105,7 +105,7 @@ var elfMachines = map[string]uint16{
 // maxSignal is the highest number of a signal of Linux.
 const maxSignal = 64
 
-// addSignal fills in why the process ended.
+// addSignal sets the signal that ended the process.
 func (t *Target) addSignal() {
 	if len(t.Exceptions) == 0 {
 		return
@@ -126,7 +126,7 @@ func (t *Target) problem(format string, args ...any) {
 	t.problems = append(t.problems, t.Path+": "+fmt.Sprintf(format, args...))
 }
 
-// description is that of an architecture, which is asked for once.
+// description returns the description of an architecture, which is requested once.
 func (t *Target) description(arch string) (*sdk.Description, error) {
 	if a, ok := t.descriptions[arch]; ok {
 		return a.Description, a.err
@@ -142,8 +142,8 @@ func (t *Target) description(arch string) (*sdk.Description, error) {
 	return a.Description, a.err
 }
 
-// addThreads makes the threads. The one of an exception has the registers of that: those
-// in the list may be of the function that wrote the dump.
+// addThreads adds the threads. The thread of an exception has the registers of the
+// exception: in the list it may have the registers of the function that wrote the dump.
 func (t *Target) addThreads() {
 	exceptions := map[uint32]*Exception{}
 	for i := range t.Exceptions {
@@ -152,17 +152,17 @@ func (t *Target) addThreads() {
 		}
 	}
 	for i := range t.Dump.Threads {
-		of := &t.Dump.Threads[i]
-		th := &target.Thread{Handle: uint64(i), ID: strconv.FormatUint(uint64(of.ID), 10), Name: of.Name}
-		context := &of.Context
-		if x := exceptions[of.ID]; x != nil {
-			delete(exceptions, of.ID) // another thread of its ID is not the one
+		thread := &t.Dump.Threads[i]
+		th := &target.Thread{Handle: uint64(i), ID: strconv.FormatUint(uint64(thread.ID), 10), Name: thread.Name}
+		context := &thread.Context
+		if x := exceptions[thread.ID]; x != nil {
+			delete(exceptions, thread.ID) // not for another thread of the same ID
 			t.addException(th, x)
-			if x.Context.form != nil {
+			if x.Context.format != nil {
 				context = &x.Context
 			}
 		}
-		t.addRegisters(th, context, of.TEB)
+		t.addRegisters(th, context, thread.TEB)
 		t.threads = append(t.threads, th)
 	}
 	for id := range exceptions {
@@ -178,7 +178,7 @@ func (t *Target) addThreads() {
 	}
 }
 
-// addException says why a thread stopped.
+// addException sets the reason why a thread stopped.
 func (t *Target) addException(th *target.Thread, x *Exception) {
 	r := t.Reason(x)
 	th.Crashed = !r.IsRequest
@@ -193,12 +193,12 @@ func (t *Target) addException(th *target.Thread, x *Exception) {
 	}
 }
 
-// addRegisters reads a thread's registers as the architecture's description lays out the
-// context.
+// addRegisters reads a thread's registers by the context's layout in the architecture's
+// description.
 func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
-	if c.form == nil {
+	if c.format == nil {
 		th.Arch = t.arch()
-		_, _ = t.description(th.Arch) // says that there is none
+		_, _ = t.description(th.Arch) // adds the problem that there is none
 		th.Problem = "the dump has no registers of the thread"
 		if len(c.Raw) > 0 {
 			th.Problem = fmt.Sprintf("its context, %d bytes at offset %#x, is of no form that is known", len(c.Raw), c.Offset)
@@ -212,9 +212,9 @@ func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
 		c.show(th)
 		return
 	}
-	set := d.RegisterSet(sdk.MinidumpContext, "", uint32(c.form.size))
+	set := d.RegisterSet(sdk.MinidumpContext, "", uint32(c.format.size))
 	if set == nil {
-		th.Unread = fmt.Sprintf("architecture %s does not say how a context of %d bytes is laid out", d.Name, c.form.size)
+		th.Unread = fmt.Sprintf("architecture %s does not say how a context of %d bytes is laid out", d.Name, c.format.size)
 		c.show(th)
 		return
 	}
@@ -235,63 +235,63 @@ func (t *Target) addRegisters(th *target.Thread, c *Context, teb uint64) {
 	}
 }
 
-// A system is a processor and an operating system.
+// system is a processor and an operating system.
 type system struct{ arch, os string }
 
 // blockRegisters are the registers with the address of a thread's own block of data, which
 // contexts do not have: the thread environment block of Windows (winnt.h, NtCurrentTeb),
-// and what Crashpad has in its place on Linux.
+// and the address that Crashpad stores instead on Linux.
 var blockRegisters = map[system]string{
 	{ArchAMD64, Windows}: "gs.base", {ArchAMD64, LinuxOS}: "fs.base", {ArchAMD64, Android}: "fs.base",
 }
 
-// show gives a thread that no architecture reads its PC, and those of its registers that
-// programs compute with.
+// show sets the PC and the general registers of a thread whose architecture has no
+// plugin.
 func (c *Context) show(th *target.Thread) {
 	th.PC, th.HasPC = c.PC()
-	for _, name := range c.form.general() {
+	for _, name := range c.format.general() {
 		if v, ok := c.Uint64(name); ok {
-			th.Named = append(th.Named, target.NamedRegister{Name: name, Bits: c.form.bits(), Value: v})
+			th.Named = append(th.Named, target.NamedRegister{Name: name, Bits: c.format.bits(), Value: v})
 		}
 	}
 }
 
-// has says whether the flags of a context say that the register at an offset is there.
+// has reports whether the flags of a context include the register at an offset.
 func (c *Context) has(offset int) bool {
-	for i := range c.form.fields {
-		if f := &c.form.fields[i]; f.offset <= offset && offset < f.offset+f.size {
+	for i := range c.format.fields {
+		if f := &c.format.fields[i]; f.offset <= offset && offset < f.offset+f.size {
 			return c.groups&uint64(f.group) != 0
 		}
 	}
 	return false
 }
 
-// Info is what is known of the process as a whole.
+// Info returns information about the process as a whole.
 func (t *Target) Info() target.Info { return t.info }
 
-// Threads are in the dump's order.
+// Threads returns the threads in the dump's order.
 func (t *Target) Threads() []*target.Thread { return t.threads }
 
-// Modules are the code objects that were loaded, by address.
+// Modules returns the code objects that were loaded, by address.
 func (t *Target) Modules() []*target.Module { return t.modules }
 
-// ReadMemory reads the memory that the dump has, and what it leaves out from the files of
-// modules, where nobody can have changed it.
+// ReadMemory reads the memory that the dump has, and unwritable memory that it leaves out
+// from the files of modules.
 func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	if space != locexpr.DefaultSpace {
 		return 0, fmt.Errorf("address space %d, address %#x: %w", space, address, target.ErrNoMemory)
 	}
 	err = object.Guard(func() error {
 		for n < len(buf) {
-			at := address + uint64(n)
-			if at < address {
+			next := address + uint64(n)
+			if next < address {
 				return nil
 			}
-			if got := t.copyMemory(at, buf[n:]); got > 0 {
+			if got := t.copyMemory(next, buf[n:]); got > 0 {
 				n += got
 				continue
 			}
-			b, _ := t.fromFile(at)
+			b, _ := t.fromFile(next)
 			if len(b) == 0 {
 				return nil
 			}
@@ -308,26 +308,26 @@ func (t *Target) ReadMemory(space locexpr.AddressSpace, address uint64, buf []by
 	return n, nil
 }
 
-// fromFile are the bytes that a file has from an address on, up to where the dump has
-// others, and whose they are.
+// fromFile returns the bytes of a module's file from an address on, up to the next memory
+// of the dump, and the module.
 func (t *Target) fromFile(address uint64) ([]byte, *target.Module) {
-	b, of, _ := t.files.At(address)
-	return b[:min(uint64(len(b)), t.nextMemory(address)-address)], of
+	b, module, _ := t.files.At(address)
+	return b[:min(uint64(len(b)), t.nextMemory(address)-address)], module
 }
 
-// FromFile says whose file the memory at an address is read from.
+// FromFile returns the module from whose file the memory at an address is read.
 func (t *Target) FromFile(address uint64) (m *target.Module, n uint64) {
 	if here := t.memoryAt(address); here > 0 {
 		return nil, here
 	}
-	b, of := t.fromFile(address)
-	if of == nil || of.Object.Path() == "" {
-		of = nil
+	b, module := t.fromFile(address)
+	if module == nil || module.Object.Path() == "" {
+		module = nil
 	}
-	return of, max(uint64(len(b)), 1)
+	return module, max(uint64(len(b)), 1)
 }
 
-// MemorySize is how many bytes of memory the dump has.
+// MemorySize returns the number of bytes of memory that the dump has.
 func (t *Target) MemorySize() (n uint64) {
 	for i := range t.memory {
 		n += t.memory[i].Size
@@ -335,15 +335,15 @@ func (t *Target) MemorySize() (n uint64) {
 	return n
 }
 
-// ReleasePages gives back the pages of the dump that were read.
+// ReleasePages releases the pages of the dump that were read.
 func (t *Target) ReleasePages() {
 	if t.mapping != nil {
 		t.mapping.ReleasePages(0, ^uint64(0))
 	}
 }
 
-// Close unmaps the dump and closes the files of modules. Nothing that the target gave may
-// be used after it.
+// Close unmaps the dump and closes the files of modules. Nothing that the target returned
+// may be used after it.
 func (t *Target) Close() error {
 	var errs []error
 	for _, m := range t.modules {

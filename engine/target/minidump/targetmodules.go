@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// pageSize is that of the smallest pages: the first mapping of a file begins at one.
+// pageSize is the size of the smallest pages: the first mapping of a file begins at one.
 const pageSize = 4096
 
 // addModules finds the files of the modules. The first one of the dump is the executable.
@@ -24,25 +24,25 @@ func (t *Target) addModules() {
 		bases[t.Dump.Modules[i].Base] = true
 	}
 	for i := range t.Dump.Modules {
-		of := &t.Dump.Modules[i]
+		recorded := &t.Dump.Modules[i]
 		m := &target.Module{
-			Path: of.Name, BuildID: t.buildID(of), Symbols: t.symbolID(of), Version: t.ModuleVersion(of),
-			Base: of.Base, Size: uint64(of.Size), Arch: t.arch(),
+			Path: recorded.Name, BuildID: t.buildID(recorded), Symbols: t.symbolID(recorded), Version: t.ModuleVersion(recorded),
+			Base: recorded.Base, Size: uint64(recorded.Size), Arch: t.arch(),
 		}
 		isExeUsed = isExeUsed || i == 0
-		t.open(m, t.find(of, m, i == 0))
+		t.open(m, t.find(recorded, m, i == 0))
 		if i == 0 {
-			t.finder = t.finder.WithProgram(of.Name, m.Object)
+			t.finder = t.finder.WithProgram(recorded.Name, m.Object)
 		}
 		t.modules = append(t.modules, m)
 	}
 	t.findLibraries()
 	for i := range t.Dump.Modules {
-		m, of := t.modules[i], &t.Dump.Modules[i]
+		m, recorded := t.modules[i], &t.Dump.Modules[i]
 		if m.Object == nil || m.Object.DebugOnly() {
-			t.takeLoaded(m, of)
+			t.takeLoaded(m, recorded)
 		}
-		m.Segments = t.segments(m.Object, of, bases)
+		m.Segments = t.segments(m.Object, recorded, bases)
 	}
 	if !isExeUsed {
 		t.problem("%s was not used: the dump has no modules", t.finder.Exe)
@@ -54,7 +54,7 @@ func (t *Target) addModules() {
 	t.files = target.NewFileBytes(t.modules)
 }
 
-// open gives a module what was found for it.
+// open sets the object that was found for a module.
 func (t *Target) open(m *target.Module, found object.Found) {
 	m.Object, m.File, m.Problem, m.Tried = found.Object, found.File(), found.Problem, found.Tried
 	if m.Object == nil {
@@ -66,11 +66,11 @@ func (t *Target) open(m *target.Module, found object.Found) {
 		_ = m.Object.Close()
 		m.Object, m.File = nil, ""
 	} else if id := m.Object.BuildID(); found.Checked && len(id) > len(m.BuildID) && m.Object.IsELF() {
-		m.BuildID = id // of which older Breakpads wrote the beginning
+		m.BuildID = id // older versions of Breakpad wrote only its beginning
 	}
 }
 
-// findLibraries looks for the modules without a file where the DT_RUNPATH of the others lead.
+// findLibraries looks for modules without a file in the DT_RUNPATH of the others.
 func (t *Target) findLibraries() {
 	if t.os() != LinuxOS && t.os() != Android {
 		return
@@ -93,30 +93,30 @@ func (t *Target) findLibraries() {
 }
 
 // find looks for the file of a module. Servers of debuginfod have files of ELF only.
-func (t *Target) find(of *Module, m *target.Module, isExe bool) object.Found {
+func (t *Target) find(recorded *Module, m *target.Module, isExe bool) object.Found {
 	switch t.os() {
 	case Windows:
-		return t.finder.FindCode(of.Name, m.BuildID, m.Symbols.CodeID, isExe)
+		return t.finder.FindCode(recorded.Name, m.BuildID, m.Symbols.CodeID, isExe)
 	case MacOS, IOS:
-		return t.finder.FindCode(of.Name, m.BuildID, "", isExe)
+		return t.finder.FindCode(recorded.Name, m.BuildID, "", isExe)
 	}
-	found := t.finder.Find(of.Name, m.BuildID, isExe)
+	found := t.finder.Find(recorded.Name, m.BuildID, isExe)
 	if found.Object == nil {
-		t.findPart(of, m, &found)
+		t.findPart(recorded, m, &found)
 	}
 	return found
 }
 
 // findPart looks for a module in the middle of the file that is mapped at its base, such as
 // an archive.
-func (t *Target) findPart(of *Module, m *target.Module, found *object.Found) {
+func (t *Target) findPart(recorded *Module, m *target.Module, found *object.Found) {
 	for i := range t.Linux.Maps {
-		at := &t.Linux.Maps[i]
-		if at.Start != of.Base || at.Offset == 0 {
+		mapping := &t.Linux.Maps[i]
+		if mapping.Start != recorded.Base || mapping.Offset == 0 {
 			continue
 		}
-		name, start, ok := t.finder.FindPart(at.Path, at.Offset, at.End-at.Start)
-		if !ok || start != at.Offset {
+		name, start, ok := t.finder.FindPart(mapping.Path, mapping.Offset, mapping.End-mapping.Start)
+		if !ok || start != mapping.Offset {
 			return
 		}
 		if part := t.finder.Find(name, m.BuildID, false); part.Object != nil {
@@ -126,7 +126,7 @@ func (t *Target) findPart(of *Module, m *target.Module, found *object.Found) {
 	}
 }
 
-// lowest is the first address of a module.
+// lowest returns the first address of a module.
 func lowest(m *target.Module) uint64 {
 	low := ^uint64(0)
 	for i := range m.Segments {
@@ -135,14 +135,14 @@ func lowest(m *target.Module) uint64 {
 	return low
 }
 
-// symbolID is what stores of symbol files know a module by.
+// symbolID returns the IDs of a module in stores of symbol files.
 func (t *Target) symbolID(m *Module) target.SymbolID {
 	return target.SymbolID{DebugFile: object.LastPart(cmp.Or(m.Identity.File, m.Name)), DebugID: m.Identity.DebugID(), CodeID: t.CodeID(m)}
 }
 
-// buildID is what tells the file of a module: the build ID of an ELF file, of which dumps
-// of older Breakpads have the first 16 bytes; of a PE file the GUID and the age of its
-// CodeView record, or its time and its size; the UUID of a Mach-O file.
+// buildID returns the identity of a module's file: the build ID of an ELF file, of which
+// older versions of Breakpad wrote the first 16 bytes; of a PE file the GUID and the age of
+// its CodeView record, or its time and its size; the UUID of a Mach-O file.
 func (t *Target) buildID(m *Module) []byte {
 	id := &m.Identity
 	switch {
@@ -160,7 +160,7 @@ func (t *Target) buildID(m *Module) []byte {
 	return nil
 }
 
-// printedGUID are the bytes of a GUID in the order in which it is printed.
+// printedGUID returns the bytes of a GUID in the order in which it is printed.
 func (id *Identity) printedGUID() []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, 20), uint32(id.number[0]))
 	b = binary.BigEndian.AppendUint16(b, uint16(id.number[1]))
@@ -171,7 +171,7 @@ func (id *Identity) printedGUID() []byte {
 	return b
 }
 
-// otherCode says why a file cannot be what was loaded; "" where it can.
+// otherCode returns the reason why a file cannot be the loaded one; "" where it can.
 func (t *Target) otherCode(o *object.Object) string {
 	if want := elfMachines[t.arch()]; o.Machine() != want {
 		return fmt.Sprintf("it is for %s, the dump is of %s", object.DescribeMachine(o.Machine()), t.arch())
@@ -182,20 +182,20 @@ func (t *Target) otherCode(o *object.Object) string {
 	return ""
 }
 
-// maxLoaded bounds the code objects that are made of memory.
+// maxLoaded bounds the code objects that are read from memory.
 const maxLoaded = 1 << 20
 
-// takeLoaded makes the code object of a small module that the dump has all the memory of:
-// the kernel's, for one, which is in no file.
-func (t *Target) takeLoaded(m *target.Module, of *Module) {
-	if of.Size == 0 || of.Size > maxLoaded || t.memoryAt(of.Base) == 0 {
+// takeLoaded reads the code object of a small module from memory, if the dump has all of
+// it: the kernel's vDSO, for one, has no file.
+func (t *Target) takeLoaded(m *target.Module, recorded *Module) {
+	if recorded.Size == 0 || recorded.Size > maxLoaded || t.memoryAt(recorded.Base) == 0 {
 		return
 	}
-	image := make([]byte, of.Size)
-	if t.copyMemory(of.Base, image) < len(image) {
+	image := make([]byte, recorded.Size)
+	if t.copyMemory(recorded.Base, image) < len(image) {
 		return
 	}
-	o, err := t.finder.Store.Image(of.Name, image, nil)
+	o, err := t.finder.Store.Image(recorded.Name, image, nil)
 	if err != nil {
 		return
 	}
@@ -212,14 +212,14 @@ func (t *Target) takeLoaded(m *target.Module, of *Module) {
 	}
 }
 
-// isAsLoaded says whether the bytes of an object lie in memory as they do in its file.
+// isAsLoaded reports whether an object has the same layout in memory as in its file.
 func isAsLoaded(o *object.Object) bool {
 	first, _ := o.ImageBase()
 	return !slices.ContainsFunc(o.Segments(), func(s object.Segment) bool { return s.Address-first != s.Offset })
 }
 
-// segments are where the parts of a module lie. Of one whose file is not there they are
-// what the dump says to be mapped, or all of it, and addresses count from its base.
+// segments returns the addresses of a module's parts. Without a file they are the dump's
+// mappings, or the whole module, and addresses count from its base.
 func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (list []target.Segment) {
 	if o != nil {
 		bias := m.Base - t.addressAt(o, m.Base)
@@ -235,8 +235,8 @@ func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (l
 		return nil
 	}
 	for _, r := range t.regionsOf(m.Base, end) {
-		from, to := max(r.start, m.Base), min(r.end, end)
-		list = append(list, target.Segment{Address: from - m.Base, Size: to - from, Start: from, Executable: r.isExecutable})
+		start, stop := max(r.start, m.Base), min(r.end, end)
+		list = append(list, target.Segment{Address: start - m.Base, Size: stop - start, Start: start, Executable: r.isExecutable})
 	}
 	if list == nil {
 		list = []target.Segment{{Size: uint64(m.Size), Start: m.Base, Executable: true}}
@@ -244,12 +244,12 @@ func (t *Target) segments(o *object.Object, m *Module, bases map[uint64]bool) (l
 	return list
 }
 
-// maxMappings is how many mappings one library has at most.
+// maxMappings bounds the mappings of one library.
 const maxMappings = 64
 
-// end is where a module ends. LLDB writes the size of the first segment, which has no code, for
-// a library that has no section headers in memory: what is mapped behind that of the same file is
-// the library's, too, up to the next of bases, where modules begin.
+// end returns the end of a module. For a library without section headers in memory LLDB writes
+// the size of the first segment, which has no code: mappings of the same file behind it belong
+// to the library, too, up to the next of bases, the starts of modules.
 func (t *Target) end(m *Module, bases map[uint64]bool) uint64 {
 	end := m.Base + uint64(m.Size)
 	regions := t.regionsOf(m.Base, ^uint64(0))
@@ -264,8 +264,8 @@ func (t *Target) end(m *Module, bases map[uint64]bool) uint64 {
 	return end
 }
 
-// addressAt is the address of an object that lies at the base of its module: its first
-// page, unless the dump says that another part of the file is mapped there.
+// addressAt returns the address within an object that is at the base of its module: the
+// object's first page, unless another part of the file is mapped there.
 func (t *Target) addressAt(o *object.Object, base uint64) uint64 {
 	for i := range t.Linux.Maps {
 		m := &t.Linux.Maps[i]

@@ -11,17 +11,17 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A region is memory that was mapped.
+// region is memory that was mapped.
 type region struct {
 	start, end                           uint64
 	isReadable, isWritable, isExecutable bool
 	file                                 string
 	offset                               uint64 // of start in the file
-	isImage                              bool   // it is of a module, whose file is not named here
+	isImage                              bool   // it belongs to a module; file is empty
 }
 
-// addRegions collects what the dump says of mappings, /proc/PID/maps or what VirtualQuery
-// said.
+// addRegions collects the mappings of the dump: /proc/PID/maps or the results of
+// VirtualQuery.
 func (t *Target) addRegions() {
 	for i := range t.Linux.Maps {
 		m := &t.Linux.Maps[i]
@@ -43,17 +43,17 @@ func (t *Target) addRegions() {
 	}
 	t.regions = slices.DeleteFunc(t.regions, func(r region) bool { return r.end <= r.start })
 	slices.SortStableFunc(t.regions, func(a, b region) int { return cmp.Compare(a.start, b.start) })
-	for i := 1; i < len(t.regions); i++ { // what is mapped twice is what comes first
-		if from := max(t.regions[i].start, t.regions[i-1].end); t.regions[i].file != "" {
-			t.regions[i].offset += from - t.regions[i].start
+	for i := 1; i < len(t.regions); i++ { // where two overlap the first one is valid
+		if start := max(t.regions[i].start, t.regions[i-1].end); t.regions[i].file != "" {
+			t.regions[i].offset += start - t.regions[i].start
 		}
 		t.regions[i].start = max(t.regions[i].start, t.regions[i-1].end)
 		t.regions[i].end = max(t.regions[i].start, t.regions[i].end)
 	}
 }
 
-// windowsRegion is what VirtualQuery said of pages. A guard page gives no right until
-// it was accessed.
+// windowsRegion returns the region of a result of VirtualQuery. A guard page has no rights
+// until it is accessed.
 func windowsRegion(m *MemoryInfo) region {
 	r := region{start: m.Base, end: m.Base + m.Size}
 	if m.Protect&(pageGuard|pageNoAccess) == 0 {
@@ -65,8 +65,8 @@ func windowsRegion(m *MemoryInfo) region {
 	return r
 }
 
-// Around are the mappings around an address, of a dump with a list of them.
-func (t *Target) Around(address uint64) (below, at, above *target.Mapping) {
+// Around returns the mappings around an address, if the dump has a list of them.
+func (t *Target) Around(address uint64) (below, within, above *target.Mapping) {
 	bounds := func(i int) (start, end uint64) { return t.regions[i].start, t.regions[i].end }
 	return target.MappingsAround(len(t.regions), bounds, func(i int) *target.Mapping { return t.mappingOf(&t.regions[i]) }, address)
 }
@@ -77,26 +77,26 @@ func (t *Target) mappingOf(r *region) *target.Mapping {
 		File: r.file, Offset: r.offset,
 	}
 	for i := range t.Dump.Modules {
-		if of := &t.Dump.Modules[i]; r.isImage && r.start-of.Base < uint64(of.Size) {
-			m.File, m.Offset = of.Name, r.start-of.Base
+		if module := &t.Dump.Modules[i]; r.isImage && r.start-module.Base < uint64(module.Size) {
+			m.File, m.Offset = module.Name, r.start-module.Base
 			break
 		}
 	}
 	return m
 }
 
-// regionsOf are the regions that reach into a range.
+// regionsOf returns the regions that overlap a range.
 func (t *Target) regionsOf(start, end uint64) []region {
-	from := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].end > start })
-	to := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].start >= end })
-	if from >= to {
+	first := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].end > start })
+	last := sort.Search(len(t.regions), func(i int) bool { return t.regions[i].start >= end })
+	if first >= last {
 		return nil
 	}
-	return t.regions[from:to]
+	return t.regions[first:last]
 }
 
-// Mapped says whether an address was mapped, and whether code may be executed there, as far
-// as the dump says it. A dump without a list of mappings has modules and pieces of memory.
+// Mapped reports whether an address was mapped, and whether code may be executed there, as
+// far as the dump has it. A dump without a list of mappings has modules and pieces of memory.
 func (t *Target) Mapped(address uint64) (mapped, executable bool) {
 	if r := t.regionsOf(address, address+1); len(r) > 0 && address+1 != 0 {
 		return true, r[0].isExecutable
@@ -111,7 +111,7 @@ func (t *Target) Mapped(address uint64) (mapped, executable bool) {
 	return t.memoryAt(address) > 0, false
 }
 
-// memoryAt is how many bytes from an address on the dump has in one piece; 0: none.
+// memoryAt returns how many bytes from an address on the dump has in one piece; 0: none.
 func (d *Dump) memoryAt(address uint64) uint64 {
 	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
 	if i == len(d.memory) || d.memory[i].Start > address {
@@ -120,7 +120,7 @@ func (d *Dump) memoryAt(address uint64) uint64 {
 	return d.memory[i].end() - address
 }
 
-// nextMemory is the first address from the one given on that the dump has.
+// nextMemory returns the first address from address on that the dump has.
 func (d *Dump) nextMemory(address uint64) uint64 {
 	i := sort.Search(len(d.memory), func(i int) bool { return d.memory[i].end() > address })
 	if i == len(d.memory) {

@@ -15,15 +15,15 @@ const (
 	maxAllText = 32 << 20
 )
 
-// textKey is where a string lies, and in which form.
+// textKey is the offset of a string, and its encoding.
 type textKey struct {
 	offset uint64
 	wide   bool
 }
 
 // text reads a MINIDUMP_STRING (UTF-16, wide) or Crashpad's MinidumpUTF8String: a
-// length in bytes and as many bytes. An offset of 0 is no string. what is for the
-// problem.
+// length in bytes and as many bytes. An offset of 0 is no string. what names
+// the string in a problem.
 func (d *Dump) text(s *Stream, offset uint64, wide bool, what string, index int) string {
 	if offset == 0 {
 		return ""
@@ -41,19 +41,19 @@ func (d *Dump) text(s *Stream, offset uint64, wide bool, what string, index int)
 	return t
 }
 
-// countedBytes are a length of 32 bits and as many bytes, within the bounds of text.
+// countedBytes reads a length of 32 bits and as many bytes, within the bounds of text.
 func (d *Dump) countedBytes(s *Stream, offset uint64, what string, index int) []byte {
-	head, problem := d.at(location{4, offset})
+	header, problem := d.bytesOf(location{4, offset})
 	if problem != "" {
 		d.problem(s, 0, "%s %d: the length of a string: %s", what, index, problem)
 		return nil
 	}
-	l := location{uint64(head.u32(0)), offset + 4}
+	l := location{uint64(header.u32(0)), offset + 4}
 	if l.size > maxText {
 		d.problem(s, 0, "%s %d: the string at %#x has %d bytes, %d are read", what, index, offset, l.size, maxText)
 		l.size = maxText
 	}
-	r, problem := d.at(l)
+	r, problem := d.bytesOf(l)
 	if problem != "" {
 		d.problem(s, 0, "%s %d: a string: %s", what, index, problem)
 	}
@@ -65,7 +65,7 @@ func (d *Dump) countedBytes(s *Stream, offset uint64, what string, index int) []
 	return r.b
 }
 
-// wide is UTF-16 up to the first NUL.
+// wide decodes UTF-16 up to the first NUL.
 func (r record) wide() string {
 	var out strings.Builder
 	for i := 0; i+2 <= len(r.b); i += 2 {
@@ -84,7 +84,7 @@ func (r record) wide() string {
 	return out.String()
 }
 
-// narrow is what stands before the first NUL, or all.
+// narrow returns the bytes before the first NUL, or all.
 func narrow(b []byte) string {
 	if end := bytes.IndexByte(b, 0); end >= 0 {
 		b = b[:end]
@@ -92,7 +92,7 @@ func narrow(b []byte) string {
 	return strings.ToValidUTF8(string(b), string(utf8.RuneError))
 }
 
-// split divides what ends with NULs, as /proc has a command line and an environment.
+// split splits strings that end with NULs, such as /proc's command line and environment.
 func split(b []byte) []string {
 	b = b[:min(len(b), maxText)]
 	var all []string

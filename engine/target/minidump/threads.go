@@ -2,7 +2,7 @@
 
 package minidump
 
-// A Thread is MINIDUMP_THREAD, with what other streams say of the thread.
+// Thread is MINIDUMP_THREAD, with the information of other streams about the thread.
 type Thread struct {
 	ID            uint32
 	Name          string // from ThreadNames
@@ -16,8 +16,8 @@ type Thread struct {
 	Info          *ThreadInfo
 }
 
-// A ThreadInfo is MINIDUMP_THREAD_INFO. Times are in 100 ns; those of creation and
-// exit since 1601.
+// ThreadInfo is MINIDUMP_THREAD_INFO. Times are in 100 ns; creation and exit count from
+// 1601.
 type ThreadInfo struct {
 	ID                                         uint32
 	DumpFlags, DumpError, ExitStatus           uint32
@@ -40,7 +40,7 @@ func (d *Dump) readThreads(s *Stream, size int) {
 	e := d.counted(s, size, maxThreads)
 	d.Threads = make([]Thread, 0, e.count)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		t := Thread{
 			ID: r.u32(0), SuspendCount: r.u32(4), PriorityClass: r.u32(8), Priority: r.u32(12), TEB: r.u64(16),
 			Stack: r.descriptor(24),
@@ -53,7 +53,7 @@ func (d *Dump) readThreads(s *Stream, size int) {
 	}
 }
 
-// descriptor is a MINIDUMP_MEMORY_DESCRIPTOR.
+// descriptor reads a MINIDUMP_MEMORY_DESCRIPTOR.
 func (r record) descriptor(offset int) Range {
 	l := r.location(offset + 8)
 	return Range{Start: r.u64(offset), Size: l.size, Offset: l.offset}
@@ -62,12 +62,12 @@ func (r record) descriptor(offset int) Range {
 func (d *Dump) readThreadNames(s *Stream) {
 	e := d.counted(s, threadNameSize, maxThreads)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		d.threadNames = append(d.threadNames, threadName{r.u32(0), d.text(s, r.u64(4), true, "thread name", i)})
 	}
 }
 
-// A threadName is MINIDUMP_THREAD_NAME.
+// threadName is MINIDUMP_THREAD_NAME.
 type threadName struct {
 	id   uint32
 	name string
@@ -76,7 +76,7 @@ type threadName struct {
 func (d *Dump) readThreadInfo(s *Stream) {
 	e := d.described(s, 12, count32, threadInfoSize, maxThreads)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		d.threadInfos = append(d.threadInfos, ThreadInfo{
 			ID: r.u32(0), DumpFlags: r.u32(4), DumpError: r.u32(8), ExitStatus: r.u32(12),
 			CreateTime: r.u64(16), ExitTime: r.u64(24), KernelTime: r.u64(32), UserTime: r.u64(40),
@@ -85,8 +85,8 @@ func (d *Dump) readThreadInfo(s *Stream) {
 	}
 }
 
-// join gives each thread what other streams say of it, and makes the memory that
-// can be read of the blocks of all lists.
+// join adds the information of other streams to the threads, and joins the memory of all
+// lists.
 func (d *Dump) join() {
 	byID := make(map[uint32]*Thread, len(d.Threads))
 	for i := range d.Threads {
@@ -108,7 +108,7 @@ func (d *Dump) join() {
 	d.joinMemory()
 }
 
-// Thread finds a thread by its ID; nil when the dump has none.
+// Thread returns a thread by its ID; nil where the dump has none.
 func (d *Dump) Thread(id uint32) *Thread {
 	for i := range d.Threads {
 		if d.Threads[i].ID == id {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// contextEx is where the CONTEXT_EX structure lies (winnt.h): behind the CONTEXT. It
-// has the offset, from itself on, and the length of three chunks; the third one is
-// an XSAVE area without its first 512 bytes, which are in the CONTEXT.
+// The CONTEXT_EX structure (winnt.h) is behind the CONTEXT. It has the offset, from
+// itself on, and the length of three chunks; the third one is an XSAVE area without its
+// first 512 bytes, which are in the CONTEXT.
 const (
 	contextExSize   = 24
 	contextExXState = 16
@@ -18,15 +18,15 @@ const (
 	xsaveCompacted  = 1 << 63 // of XCOMP_BV, and of Misc.XStateFeatures
 )
 
-// A part is a component of the extended state (Intel SDM volume 1, 13.4 and 13.5):
-// its size, and its registers within it.
+// part is a component of the extended state (Intel SDM volume 1, 13.4 and 13.5):
+// its size and its registers.
 type part struct {
 	size      int
 	isAligned bool // to 64 bytes, in a compacted area
 	registers func(vectors int) []field
 }
 
-// parts are the components by their number. Those that have no registers of the
+// parts are the components by their number. Components without registers of the
 // program are only skipped.
 var parts = map[int]part{
 	2:  {size: 256, registers: func(n int) []field { return numbered(0, 16, 16, n, 1, "ymm%dh") }},
@@ -44,7 +44,7 @@ var parts = map[int]part{
 	18: {size: 8192, isAligned: true, registers: func(int) []field { return numbered(0, 1024, 1024, 8, 1, "tmm%d") }},
 }
 
-// upperVectors are zmm16 to zmm31, which i386 does not have.
+// upperVectors returns zmm16 to zmm31, which i386 does not have.
 func upperVectors(vectors int) []field {
 	if vectors < 16 {
 		return nil
@@ -56,20 +56,20 @@ func upperVectors(vectors int) []field {
 	return list
 }
 
-// extended are the registers of the extended state: the upper halves of the vector
+// extended returns the registers of the extended state: the upper halves of the vector
 // registers, ymm0h and zmm0h; masks; protection keys; the shadow stack's pointer.
 func (c *Context) extended() []Register {
-	f := c.form
+	f := c.format
 	if f.xstate == 0 || c.Flags&f.xstate == 0 {
 		return nil
 	}
 	r := record{c.Raw, c.dump.Order}
-	at := f.size + int(int32(r.u32(f.size+contextExXState)))
+	offset := f.size + int(int32(r.u32(f.size+contextExXState)))
 	length := uint64(r.u32(f.size + contextExXState + 4))
-	if !r.has(f.size, contextExSize) || at < f.size+contextExSize || at > len(r.b) || length < xsaveHeader {
+	if !r.has(f.size, contextExSize) || offset < f.size+contextExSize || offset > len(r.b) || length < xsaveHeader {
 		return nil
 	}
-	area := r.from(at)
+	area := r.skip(offset)
 	area.b = area.b[:min(length, uint64(len(area.b)))]
 	mask, layout := area.u64(0), area.u64(8)
 	var list []Register
@@ -79,12 +79,12 @@ func (c *Context) extended() []Register {
 	return list
 }
 
-// A place is where a component lies in the area behind the first 512 bytes.
+// place is the offset of a component in the area behind the first 512 bytes.
 type place struct{ number, offset int }
 
-// places finds the components of an area. Those of a compacted one follow one
-// another; behind one of a size that is not known there is nothing. Those of
-// others are where the processor has them, as the stream MiscInfo says.
+// places finds the components of an area. In a compacted area they follow one another,
+// up to one of unknown size; in others they have the processor's offsets, which are in
+// the stream MiscInfo.
 func (d *Dump) places(mask, layout uint64, size int) []place {
 	var list []place
 	offset := xsaveHeader
@@ -95,8 +95,8 @@ func (d *Dump) places(mask, layout uint64, size int) []place {
 				continue
 			}
 			s := d.Misc.XState[i]
-			if at := int64(s.Offset) - xsaveLegacy; at >= xsaveHeader && s.Size >= uint32(p.size) && at+int64(p.size) <= int64(size) {
-				list = append(list, place{i, int(at)})
+			if offset := int64(s.Offset) - xsaveLegacy; offset >= xsaveHeader && s.Size >= uint32(p.size) && offset+int64(p.size) <= int64(size) {
+				list = append(list, place{i, int(offset)})
 			}
 			continue
 		}
@@ -115,15 +115,15 @@ func (d *Dump) places(mask, layout uint64, size int) []place {
 	return list
 }
 
-// readPart returns the registers of a component. One that is not in use has its
-// first state, whose registers are 0, and its bytes need not be written.
+// readPart returns the registers of a component. One that is not in use is in its
+// initial state, whose registers are 0, and its bytes need not be written.
 func (c *Context) readPart(area record, p place, isInUse bool) []Register {
 	known := parts[p.number]
 	if known.registers == nil {
 		return nil
 	}
 	var list []Register
-	for _, f := range known.registers(c.form.wide) {
+	for _, f := range known.registers(c.format.wide) {
 		value := make([]byte, f.size)
 		if isInUse {
 			value = slices.Clone(area.b[p.offset+f.offset : p.offset+f.offset+f.size])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package minidumptest makes minidumps for tests.
+// Package minidumptest builds minidumps for tests.
 package minidumptest
 
 import (
@@ -15,14 +15,14 @@ const (
 	systemInfo = 7
 )
 
-// A Builder makes dumps. Parts go behind one another, the directory comes last.
+// Builder builds dumps. Parts follow one another, the directory comes last.
 type Builder struct {
 	order   binary.AppendByteOrder
 	Data    []byte      // up to now
 	Streams [][3]uint32 // type, size and offset of each
 }
 
-// A ByteOrder is one of the two of package binary.
+// ByteOrder is one of the two of package binary.
 type ByteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -61,20 +61,20 @@ func (b *Builder) Pack(list ...any) []byte {
 	return out
 }
 
-// Put adds bytes and returns where they are.
+// Put adds bytes and returns their offset.
 func (b *Builder) Put(list ...any) uint32 {
 	at := uint32(len(b.Data))
 	b.Data = append(b.Data, b.Pack(list...)...)
 	return at
 }
 
-// Part adds bytes and returns their size and where they are, as a location has them.
+// Part adds bytes and returns their location: size and offset.
 func (b *Builder) Part(list ...any) []byte {
 	p := b.Pack(list...)
 	return b.Pack(uint32(len(p)), b.Put(p))
 }
 
-// Wide is a text in UTF-16.
+// Wide encodes a text in UTF-16.
 func (b *Builder) Wide(s string) []byte {
 	var out []byte
 	for _, u := range utf16.Encode([]rune(s)) {
@@ -98,7 +98,7 @@ func (b *Builder) Stream(t uint32, list ...any) {
 	b.Streams = append(b.Streams, [3]uint32{t, uint32(len(p)), b.Put(p)})
 }
 
-// Bytes is the dump.
+// Bytes returns the dump.
 func (b *Builder) Bytes() []byte {
 	var list []byte
 	for _, s := range b.Streams {
@@ -110,7 +110,7 @@ func (b *Builder) Bytes() []byte {
 	return b.Data
 }
 
-// System adds the stream of a system.
+// System adds the stream of the system.
 func (b *Builder) System(arch uint16, platform uint32) {
 	b.Stream(systemInfo, arch, uint16(6), uint16(0x3a09), uint8(8), uint8(1), uint32(10), uint32(0), uint32(19045), platform,
 		b.Text("Service Pack 9"), uint16(0x100), uint16(0), b.Pack(uint32(0x756e6547), uint32(0x49656e69), uint32(0x6c65746e), uint32(1), uint32(2), uint32(3)))
@@ -123,7 +123,7 @@ func (b *Builder) Exception(code, flags uint32, address uint64, parameters ...ui
 	b.Stream(exception, uint32(7), uint32(0), code, flags, uint64(0), address, uint32(len(parameters)), uint32(0), all, uint64(0))
 }
 
-// AMD64Context is a context of x86-64 in which each register has its offset as value.
+// AMD64Context returns a context of x86-64 in which each register has its offset as value.
 func (b *Builder) AMD64Context(flags uint32) []byte {
 	c := make([]byte, 1232)
 	for i := 0; i+8 <= len(c); i += 8 {

@@ -17,21 +17,20 @@ const (
 	ArchARM   = "arm"
 )
 
-// A form is a CONTEXT structure.
-type form struct {
+// contextFormat is the layout of a CONTEXT structure.
+type contextFormat struct {
 	arch      string
 	size      int    // of the structure
 	flagsAt   int    // of ContextFlags
 	flagsSize int    // 4 or 8
 	mask, cpu uint64 // ContextFlags & mask is cpu
 	xstate    uint64 // the flag of an extended state behind the structure
-	wide      int    // how many vector registers that state has
+	wide      int    // the number of vector registers in the extended state
 	pc, sp    string
 	fields    []field // by offset
 }
 
-// A field is a register. group has the bits of ContextFlags of which one says that
-// it is there.
+// field is a register. It is present if one of the bits of group is set in ContextFlags.
 type field struct {
 	name         string
 	offset, size int
@@ -52,16 +51,16 @@ const (
 	allGroups = 0xffff
 )
 
-// The bits of ContextFlags that say the processor. dbghelp may set those from
-// 0x08000000 up in contexts of its own. Breakpad has two of them for its forms.
-// LLDB has another for a context of its own, which is that of x86-64 up to rip and
-// has the bases of fs and gs at its end.
+// The bits of ContextFlags for the processor. dbghelp may set the bits from 0x08000000
+// up in contexts of its own. Breakpad has two of them for its formats. LLDB has another
+// for a context of its own, which is as x86-64's up to rip and has the bases of fs and gs
+// at its end.
 const (
 	cpuMask = 0x00ff0000
 	lldbOwn = 0x80000000
 )
 
-var contextForms = []*form{
+var contextFormats = []*contextFormat{
 	{arch: ArchAMD64, size: 1232, flagsAt: 48, flagsSize: 4, mask: cpuMask, cpu: 0x00100000, xstate: 0x40, wide: 16, pc: "rip", sp: "rsp", fields: amd64Fields()},
 	{arch: ArchAMD64, size: 736, flagsAt: 48, flagsSize: 4, mask: cpuMask | lldbOwn, cpu: 0x00100000 | lldbOwn, pc: "rip", sp: "rsp", fields: lldbFields()},
 	{arch: ArchARM64, size: 912, flagsSize: 4, mask: cpuMask, cpu: 0x00400000, pc: "pc", sp: "sp", fields: arm64Fields()},
@@ -71,7 +70,7 @@ var contextForms = []*form{
 	{arch: ArchARM64, size: 796, flagsSize: 8, mask: cpuMask | 0x80000000, cpu: 0x80000000, pc: "pc", sp: "sp", fields: oldARM64Fields()},
 }
 
-// generalNames are the registers that programs compute with, by processor.
+// generalNames are the general registers, by processor.
 var generalNames = map[string][]string{
 	ArchAMD64: strings.Fields("rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip"),
 	ArchX86:   strings.Fields("eip esp ebp ebx esi edi eax ecx edx eflags"),
@@ -87,43 +86,43 @@ func numberedNames(format string, count int) []string {
 	return list
 }
 
-// general are the registers of a form that programs compute with.
-func (f *form) general() []string { return generalNames[f.arch] }
+// general returns the general registers of a format.
+func (f *contextFormat) general() []string { return generalNames[f.arch] }
 
-// bits is how many bits they have.
-func (f *form) bits() int {
+// bits returns the number of bits of a general register.
+func (f *contextFormat) bits() int {
 	if slices.Contains(narrowArchitectures, f.arch) {
 		return 32
 	}
 	return 64
 }
 
-// flags are the ContextFlags of a context of the form.
-func (f *form) flags(r record) uint64 {
+// flags returns the ContextFlags of a context of the format.
+func (f *contextFormat) flags(r record) uint64 {
 	if f.flagsSize == 8 {
 		return r.u64(f.flagsAt)
 	}
 	return uint64(r.u32(f.flagsAt))
 }
 
-// fits says whether a context may be of the form.
-func (f *form) fits(r record) bool { return len(r.b) >= f.size && f.flags(r)&f.mask == f.cpu }
+// fits reports whether a context may be of the format.
+func (f *contextFormat) fits(r record) bool { return len(r.b) >= f.size && f.flags(r)&f.mask == f.cpu }
 
-// findForm finds the form of a context: one of the machine's own, else that of
-// another processor, whose programs it executes (i386 in x86_64, for one). nil:
+// findFormat returns the format of a context: one of the machine's own, else of
+// another processor, whose programs it executes (such as i386 on x86_64); nil where
 // there is none.
-func findForm(arch string, r record) *form {
-	own := slices.IndexFunc(contextForms, func(f *form) bool { return f.arch == arch && f.fits(r) })
+func findFormat(arch string, r record) *contextFormat {
+	own := slices.IndexFunc(contextFormats, func(f *contextFormat) bool { return f.arch == arch && f.fits(r) })
 	if own < 0 {
-		own = slices.IndexFunc(contextForms, func(f *form) bool { return f.fits(r) })
+		own = slices.IndexFunc(contextFormats, func(f *contextFormat) bool { return f.fits(r) })
 	}
 	if own < 0 {
 		return nil
 	}
-	return contextForms[own]
+	return contextFormats[own]
 }
 
-// run are registers of one size that follow one another.
+// run returns consecutive registers of one size.
 func run(offset, size int, group uint32, names ...string) []field {
 	list := make([]field, len(names))
 	for i, name := range names {
@@ -132,7 +131,7 @@ func run(offset, size int, group uint32, names ...string) []field {
 	return list
 }
 
-// numbered are registers whose names have numbers.
+// numbered returns registers whose names have numbers.
 func numbered(offset, size, stride, count int, group uint32, format string) []field {
 	list := make([]field, count)
 	for i := range count {
@@ -147,18 +146,18 @@ func fields(lists ...[]field) []field {
 	return all
 }
 
-// fxsave are the registers of an FXSAVE area (Intel SDM volume 1, 10.5.1). The area
+// fxsave returns the registers of an FXSAVE area (Intel SDM volume 1, 10.5.1). The area
 // of i386 has 8 vector registers.
-func fxsave(at, vectors int, group uint32) []field {
+func fxsave(offset, vectors int, group uint32) []field {
 	return slices.Concat(
-		run(at, 2, group, "fcw", "fsw", "ftw", "fop"),
-		run(at+8, 4, group, "fip", "fcs", "fdp", "fds", "mxcsr", "mxcsr_mask"),
-		numbered(at+32, 10, 16, 8, group, "st%d"),
-		numbered(at+160, 16, 16, vectors, group, "xmm%d"))
+		run(offset, 2, group, "fcw", "fsw", "ftw", "fop"),
+		run(offset+8, 4, group, "fip", "fcs", "fdp", "fds", "mxcsr", "mxcsr_mask"),
+		numbered(offset+32, 10, 16, 8, group, "st%d"),
+		numbered(offset+160, 16, 16, vectors, group, "xmm%d"))
 }
 
-// amd64Fields are those of CONTEXT for x86-64 (winnt.h). MxCsr is there twice, the
-// one of the FXSAVE area is left out. rbp is among the integer registers.
+// amd64Fields returns the fields of CONTEXT for x86-64 (winnt.h). MxCsr is there twice,
+// the one of the FXSAVE area is left out. rbp is among the integer registers.
 func amd64Fields() []field {
 	save := slices.DeleteFunc(fxsave(256, 16, floating), func(f field) bool { return f.name == "mxcsr" })
 	return fields(
@@ -173,15 +172,15 @@ func amd64Fields() []field {
 		run(1192, 8, debug, "debug_control", "last_branch_to", "last_branch_from", "last_exception_to", "last_exception_from"))
 }
 
-// lldbFields are those of the context that LLDB writes for x86-64. It has room for
-// vector registers, and none are written.
+// lldbFields returns the fields of the context that LLDB writes for x86-64. Its space
+// for vector registers is not filled.
 func lldbFields() []field {
 	core := slices.DeleteFunc(amd64Fields(), func(f field) bool { return f.offset >= 256 || f.group&(control|integer|segments) == 0 })
 	return append(core, run(720, 8, lldbOwn, "fs_base", "gs_base")...)
 }
 
-// x86Fields are those of CONTEXT for i386 (winnt.h). The x87 registers are there in
-// the form of FSAVE, and once more, with those of SSE, in that of FXSAVE.
+// x86Fields returns the fields of CONTEXT for i386 (winnt.h). The x87 registers are there
+// in the format of FSAVE, and again, with the SSE registers, in the format of FXSAVE.
 func x86Fields() []field {
 	return fields(
 		run(4, 4, debug, "dr0", "dr1", "dr2", "dr3", "dr6", "dr7"),
@@ -194,8 +193,8 @@ func x86Fields() []field {
 		fxsave(204, 8, fxsaved))
 }
 
-// arm64Fields are those of CONTEXT for arm64 (winnt.h), which Breakpad has too. x29
-// and x30 are of the control group.
+// arm64Fields returns the fields of CONTEXT for arm64 (winnt.h), which Breakpad has too.
+// x29 and x30 are of the control group.
 func arm64Fields() []field {
 	return fields(
 		run(4, 4, control, "cpsr"),
@@ -205,16 +204,15 @@ func arm64Fields() []field {
 		numbered(888, 4, 4, 2, armDebug, "wcr%d"), numbered(896, 8, 8, 2, armDebug, "wvr%d"))
 }
 
-// oldARM64Fields are those of the form that Breakpad had before.
+// oldARM64Fields returns the fields of Breakpad's older format.
 func oldARM64Fields() []field {
 	return fields(
 		numbered(8, 8, 8, 31, integer, "x%d"), run(256, 8, integer, "sp", "pc"), run(272, 4, integer, "cpsr"),
 		run(276, 4, armFloat, "fpsr", "fpcr"), numbered(284, 16, 16, 32, armFloat, "v%d"))
 }
 
-// armFields are those of CONTEXT for arm, whose beginning is the same in Breakpad's
-// form and in that of winnt.h. frame has the flag of the last of its core
-// registers.
+// armFields returns the fields of CONTEXT for arm, which begins the same in Breakpad and
+// in winnt.h. frame is the flag of the last core registers.
 func armFields(frame uint32) []field {
 	return fields(
 		numbered(4, 4, 4, 13, integer, "r%d"), run(56, 4, frame, "sp", "lr", "pc", "cpsr"),

@@ -2,7 +2,7 @@
 
 package minidump
 
-// A MemoryInfo is MINIDUMP_MEMORY_INFO: what VirtualQuery says of pages.
+// MemoryInfo is MINIDUMP_MEMORY_INFO: the result of VirtualQuery for a range of pages.
 type MemoryInfo struct {
 	Base, AllocationBase       uint64
 	AllocationProtect, Protect uint32 // PAGE_*
@@ -20,25 +20,25 @@ const (
 
 const (
 	memoryInfoSize = 48
-	pageExecutable = 0xf0 // PAGE_EXECUTE and its three other forms
-	pageReadable   = 0xee // all but PAGE_EXECUTE, PAGE_NOACCESS
-	pageWritable   = 0xcc // PAGE_READWRITE, PAGE_WRITECOPY and their executable forms
+	pageExecutable = 0xf0 // PAGE_EXECUTE and PAGE_EXECUTE_*
+	pageReadable   = 0xee // all except PAGE_EXECUTE, PAGE_NOACCESS
+	pageWritable   = 0xcc // PAGE_READWRITE, PAGE_WRITECOPY and PAGE_EXECUTE_ of both
 	pageNoAccess   = 0x1
 	pageGuard      = 0x100
 	memImage       = 0x1000000 // MEM_IMAGE
 )
 
-// IsMapped says whether there is memory.
+// IsMapped reports whether there is memory.
 func (m *MemoryInfo) IsMapped() bool { return m.State == MemCommit }
 
-// IsExecutable says whether there is memory that may be executed.
+// IsExecutable reports whether there is memory that may be executed.
 func (m *MemoryInfo) IsExecutable() bool { return m.IsMapped() && m.Protect&pageExecutable != 0 }
 
 func (d *Dump) readMemoryInfo(s *Stream) {
 	e := d.described(s, 16, count64, memoryInfoSize, maxRanges)
 	d.MemoryInfo = make([]MemoryInfo, 0, e.count)
 	for i := range e.count {
-		r := e.at(i)
+		r := e.entry(i)
 		m := MemoryInfo{
 			Base: r.u64(0), AllocationBase: r.u64(8), AllocationProtect: r.u32(16), Size: r.u64(24),
 			State: r.u32(32), Protect: r.u32(36), Type: r.u32(40),

@@ -9,7 +9,7 @@ import (
 )
 
 // ntstatus has a line for each NTSTATUS: eight digits and its name, by number. It
-// was made from the ntstatus.h of mingw-w64, which is in the public domain:
+// was generated from the ntstatus.h of mingw-w64, which is in the public domain:
 //
 //	awk '/^#define (STATUS|DBG|RPC|EXCEPTION)_[A-Z0-9_]+ +\(\(NTSTATUS\)0x/ {
 //		v = $3; sub(/.*0x/, "", v); gsub(/[^0-9A-Fa-f]/, "", v); print toupper(v), $2 }' ntstatus.h |
@@ -32,7 +32,7 @@ const (
 	crashpadSimulated           = 0x0517a7ed // Crashpad: DumpWithoutCrash
 )
 
-// raised are codes that are no NTSTATUS: those that run-time libraries raise.
+// raised are the codes that run-time libraries raise, which are no NTSTATUS.
 var raised = map[uint32]string{
 	crashpadSimulated: "Crashpad's simulated exception",
 	0x0eedfade:        "Delphi exception",
@@ -46,8 +46,8 @@ var raised = map[uint32]string{
 	0xc06d007f:        "delay load: procedure not found",
 }
 
-// laterStatuses are those of Windows 8 and later by which programs end, which the
-// list does not have.
+// laterStatuses are statuses of Windows 8 and later with which programs end, and which
+// ntstatus does not have.
 var laterStatuses = map[uint32]string{
 	0xc00001a5: "STATUS_INVALID_EXCEPTION_HANDLER",
 	0xc00001ad: "STATUS_FATAL_MEMORY_EXHAUSTION",
@@ -57,7 +57,7 @@ var laterStatuses = map[uint32]string{
 	0xcfffffff: "STATUS_APPLICATION_HANG",
 }
 
-// StatusName is the name of an exception code of Windows, and its number where it
+// StatusName returns the name of an exception code of Windows, or its number where it
 // has none.
 func StatusName(code uint32) string {
 	if name, ok := raised[code]; ok {
@@ -69,20 +69,20 @@ func StatusName(code uint32) string {
 	return fmt.Sprintf("%#08x", code)
 }
 
-// statusOf is the name of an NTSTATUS.
+// statusOf returns the name of an NTSTATUS.
 func statusOf(code uint32) (name string, ok bool) {
 	if name, ok := laterStatuses[code]; ok {
 		return name, true
 	}
 	digits := fmt.Sprintf("%08X ", code)
-	at := 0
+	start := 0
 	if !strings.HasPrefix(ntstatus, digits) {
-		if at = strings.Index(ntstatus, "\n"+digits); at < 0 {
+		if start = strings.Index(ntstatus, "\n"+digits); start < 0 {
 			return "", false
 		}
-		at++
+		start++
 	}
-	name, _, _ = strings.Cut(ntstatus[at+len(digits):], "\n")
+	name, _, _ = strings.Cut(ntstatus[start+len(digits):], "\n")
 	return name, true
 }
 
