@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gpusamples is what profilers of accelerators say, whatever form they
-// write it in: which code was loaded, which kernels were dispatched and by whom,
-// and where waves were when they were sampled. The packages beneath it each read
-// one form:
+// Package gpusamples has the data of accelerators' profilers, in whatever format they
+// write it: which code was loaded, which kernels were dispatched and by which threads,
+// and the places of waves when they were sampled. The packages beneath it each read
+// one format:
 //
 //	jsonlines  docs/gpu-samples.md, lines of JSON that any profiler can write
 //	rocprof    the JSON of rocprofv3 (ROCm)
 //	unitrace   the stall table of unitrace (Intel), a CSV
 //	iaprof     the text of iaprof (Intel)
 //
-// A reader goes once over the file when it is opened, and keeps what is in Facts.
-// Samples are then delivered one after the other, so that the memory in use does
-// not grow with them.
+// A reader goes once over the file when it is opened, and collects Facts. Samples are
+// then delivered one after the other, so that the memory in use does not grow with
+// them.
 package gpusamples
 
 import (
@@ -21,42 +21,42 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// ErrOtherForm says that a file does not begin as files of a form do. The error that
-// wraps it is "PATH: not a file: REASON".
+// ErrOtherForm is the error for a file that does not begin as files of a format do. The
+// error that wraps it is "PATH: not a file: REASON".
 var ErrOtherForm = errors.New("not a file")
 
 // DefaultEvent is the name of samples of program counters.
 const DefaultEvent = "gpu-pc-sampling"
 
-// StallEvent is the name of samples that count, for instructions, why threads
-// waited.
+// StallEvent is the name of samples that count the reasons why threads waited at
+// instructions.
 const StallEvent = "gpu-stall-sampling"
 
 // MaxStates bounds the states of a file.
 const MaxStates = 255
 
-// A File is one file, opened.
+// File is an open file.
 type File interface {
-	// Facts are what the file says of all but its samples. They do not change.
+	// Facts returns everything in the file except its samples. It does not change.
 	Facts() *Facts
 	// Samples calls yield for each sample, in the order of the file. A Sample is
-	// valid during the call. The error is that of yield, or says that the file was
-	// cut while it was read; Problems has all else.
+	// valid during the call. The error is from yield, or means that the file was
+	// truncated while it was read; all else is in Problems.
 	Samples(yield func(*Sample) error) error
-	// Problems are what is wrong with the file, each a sentence that names the file,
-	// the place in it, and what was expected. They are complete when Samples
+	// Problems returns the problems of the file, each a sentence that names the file,
+	// the place in it, and the expectation. They are complete when Samples has
 	// returned.
 	Problems() []string
 	Close() error
 }
 
-// Facts are what a file says of all but its samples.
+// Facts is everything in a file except its samples.
 type Facts struct {
 	Path string
-	// Form is who writes files as this one, as users know it: "rocprofv3".
+	// Form is the user's name of the format: "rocprofv3".
 	Form string
 	// Clock is the name of the clock of all times ("CLOCK_BOOTTIME"); "" where it is
-	// not told.
+	// unknown.
 	Clock      string
 	Events     []Event // by first appearance
 	States     []State // of waves as they were sampled; at most MaxStates
@@ -64,138 +64,137 @@ type Facts struct {
 	Modules    []Module
 	Kernels    []Kernel
 	Dispatches []Dispatch
-	Launches   []Launch // those that stand in samples are not among them
+	Launches   []Launch // not the launches that are part of samples
 }
 
-// An Event is what was sampled.
+// Event is an event that was sampled.
 type Event struct {
 	Name    string
 	Samples int
-	// Lanes says that all its samples have an execution mask.
+	// Lanes is true where all its samples have an execution mask.
 	Lanes bool
 }
 
-// A State is what a wave did when it was sampled, or why it waited.
+// State is the activity of a sampled wave, or the reason why it waited.
 type State struct {
 	Name string // in the profiler's words, short and lower case: "waitcnt", "sbid"
-	// Stalled says that the wave waited. Without it the wave issued an instruction,
-	// or was active.
+	// Stalled is true where the wave waited. Else it issued an instruction, or was
+	// active.
 	Stalled bool
 }
 
-// A Process is one that launched kernels.
+// Process is a process that launched kernels.
 type Process struct {
 	PID  int
-	Name string // of its program; "" where it is not told
+	Name string // of its program; "" where it is unknown
 }
 
-// A Module is a code object that was loaded. The same file loaded again is another
+// Module is a code object that was loaded. The same file loaded again is another
 // one.
 type Module struct {
 	ID  string
 	PID int // of the process that it was loaded for; -1: of any
-	// Path is where its file was; FILE#NAME for a code object inside a file by its
-	// name; "" for one that was in no file.
+	// Path is the path of its file; FILE#NAME for a named code object inside a file; ""
+	// for one that was in no file.
 	Path string
-	// URI is the name that the profiler has for it, where that is not Path:
+	// URI is the profiler's name for it, where that differs from Path:
 	// file://PATH#offset=N&size=N, memory://PID#offset=N&size=N.
 	URI string
-	// Offset and Size say which bytes of Path are the code object; Size 0: to the
-	// file's end. Without a Path, Size is how many bytes the code object has, 0
-	// where that is not told.
+	// Offset and Size are the range of the code object in Path; Size 0: to the file's
+	// end. Without a Path, Size is the number of bytes of the code object, 0 where it is
+	// unknown.
 	Offset, Size uint64
 	BuildID      []byte
-	Arch         string // "" where it is not told
+	Arch         string // "" where it is unknown
 	Processor    string
-	// Segments say where it was loaded; none where that is not told. Which of them
-	// are executable is not known here.
+	// Segments are the addresses at which it was loaded; none where they are unknown.
+	// Executable is not set.
 	Segments []target.Segment
 }
 
-// A Kernel is a function that is dispatched.
+// Kernel is a function that is dispatched.
 type Kernel struct {
-	Name   string // its linkage name, or as the profiler has it
-	Module int    // index of Facts.Modules; -1 where that is not told
+	Name   string // its linkage name, or the profiler's name
+	Module int    // index of Facts.Modules; -1 where it is unknown
 	// Entry is the ELF virtual address of its first instruction, where HasEntry.
 	Entry    uint64
 	HasEntry bool
-	File     string // its source file, where that is told
-	// Dispatches is how often it ran, where the file does not tell when: it has no
-	// Dispatch for these.
+	File     string // its source file, if known
+	// Dispatches is the number of runs without a known time, for which there is no
+	// Dispatch.
 	Dispatches uint64
 }
 
-// A Dispatch is one run of a kernel.
+// Dispatch is one run of a kernel.
 type Dispatch struct {
 	ID           string
-	PID          int    // -1: not told
+	PID          int    // -1: unknown
 	Agent, Queue string // IDs
-	Kernel       int    // index of Facts.Kernels; -1: not told
-	// Grid and Group are how many work-items there are in all and in a work-group.
+	Kernel       int    // index of Facts.Kernels; -1: unknown
+	// Grid and Group are the numbers of work-items in total and in a work-group.
 	Grid, Group [3]uint32
-	// Start and End are when it ran, in nanoseconds of Facts.Clock, where HasTime.
+	// Start and End are the times of the run, in nanoseconds of Facts.Clock, where HasTime.
 	Start, End uint64
 	HasTime    bool
-	Launch     int // index of Facts.Launches; -1: not told
+	Launch     int // index of Facts.Launches; -1: unknown
 }
 
-// A Launch is a thread of the CPU as it launched waves.
+// Launch is a launch of waves by a thread of the CPU.
 type Launch struct {
-	PID, TID int    // TID -1: not told
-	Comm     string // the thread's name; "" where it is not told
-	API      string // the function that it called to launch; "" where it is not told
-	// Time is when, in nanoseconds of Facts.Clock, where HasTime. Where HasEnd it is
-	// when the call of API began, and End is when it returned.
+	PID, TID int    // TID -1: unknown
+	Comm     string // the thread's name; "" where it is unknown
+	API      string // the function that it called to launch; "" where it is unknown
+	// Time is its time, in nanoseconds of Facts.Clock, where HasTime. Where HasEnd the
+	// call of API began at Time, and returned at End.
 	Time, End       uint64
 	HasTime, HasEnd bool
-	// Frames are return addresses, innermost first. Names are the names of functions
-	// where the profiler kept no addresses, innermost first. At most one of the two is
-	// there.
+	// Frames are return addresses, innermost first. Names are the names of functions,
+	// innermost first, of a profiler that records no addresses. At most one of the two is
+	// set.
 	Frames []uint64
 	Names  []string
 }
 
-// HasStack says whether the profiler kept the stack of the launch.
+// HasStack reports whether the profiler recorded the stack of the launch.
 func (l *Launch) HasStack() bool { return len(l.Frames) > 0 || len(l.Names) > 0 }
 
-// A Sample is where a wave was at one moment, or several waves that were at one
-// place.
+// Sample is the place of a wave at one moment, or of several waves at the same place.
 type Sample struct {
 	Event int // index of Facts.Events
-	PID   int // -1: not told
-	// Module is the index of the module in Facts.Modules; -1 where it is in none, or
-	// in one that is not described, which Problem says.
+	PID   int // -1: unknown
+	// Module is the index of the module in Facts.Modules; -1 where it is in none, or,
+	// as Problem then says, in one that is not described.
 	Module int
-	// Kernel is the index in Facts.Kernels of what was dispatched; -1 where that is not
-	// told.
+	// Kernel is the index in Facts.Kernels of the dispatched kernel; -1 where it is
+	// unknown.
 	Kernel int
 	// Offset is the ELF virtual address in the module, where HasOffset; with InKernel
 	// it counts from the first byte of Kernel instead, and Module is not set. Without
-	// them PC is the address in the process.
+	// either PC is the address in the process.
 	Offset              uint64
 	HasOffset, InKernel bool
 	PC                  uint64
 	Problem             string
 	Time                uint64 // nanoseconds of Facts.Clock, where HasTime
 	HasTime             bool
-	Weight              uint64 // how many units of the event it stands for
+	Weight              uint64 // the number of units of the event that it stands for
 	// ActiveLanes of Lanes lanes executed, where HasLanes. Lanes is 0 where the width
-	// of the wave is not told.
+	// of the wave is unknown.
 	ActiveLanes, Lanes uint32
 	HasLanes           bool
-	State              int // index of Facts.States; -1: not told
-	// Instruction and Source are what the file itself says of the place: the text of
-	// the instruction, and its line, with the lines that it was inlined from; "" where
-	// it says nothing.
+	State              int // index of Facts.States; -1: unknown
+	// Instruction and Source are the file's own description of the place: the text of
+	// the instruction, and its line, with the lines that it was inlined into; empty where
+	// there is none.
 	Instruction string
 	Source      []Line
-	// Launch is who launched the wave; nil where that is not told. LaunchIndex is that of
-	// Launch in Facts.Launches; -1 where it is not there.
+	// Launch is the launch of the wave; nil where it is unknown. LaunchIndex is the index
+	// of Launch in Facts.Launches; -1 where it is not there.
 	Launch      *Launch
 	LaunchIndex int
 }
 
-// A Line is a line of a source file.
+// Line is a line of a source file.
 type Line struct {
 	File string
 	Line int

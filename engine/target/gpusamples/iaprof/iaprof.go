@@ -13,11 +13,10 @@
 //	eustall   offset in the kernel, instruction, a count for each state
 //	metric    name, number
 //
-// What is a text stands as the ID of a string, and 0 says that there is none. Counts
-// are those of the records that iaprof kept, one of a hundred without
-// --eu-stall-subsample; the text does not say how many.
+// A text is written as the ID of a string; 0: none. Counts are the numbers of records that
+// iaprof kept, one of a hundred without --eu-stall-subsample; the share is not in the text.
 //
-// A line that is wrong is a problem, and costs only itself.
+// A line that is wrong is a problem, and only it is left out.
 package iaprof
 
 import (
@@ -27,30 +26,30 @@ import (
 	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
-// Form is the name of the form.
+// Form is the name of the format.
 const Form = "iaprof"
 
 // clock is the clock of intervals (src/profile.cpp, Profile::output_interval).
 const clock = "CLOCK_MONOTONIC"
 
-// states are what the counts of an eustall line are, in their order.
+// states are the states of the counts of an eustall line, in their order.
 var states = []string{"active", "control", "pipestall", "send", "dist_acc", "sbid", "sync", "inst_fetch", "other", "tdr"}
 
-// A File is a text of iaprof, a gpusamples.File. It may be used concurrently, but for
+// File is a text of iaprof, a gpusamples.File. It may be used concurrently, except for
 // Close.
 type File struct {
 	lines    *linetext.File
 	facts    gpusamples.Facts
-	texts    map[uint64]text // of the strings that lines name, by ID
+	texts    map[uint64]text // the strings that lines refer to, by ID
 	kernels  map[kernelKey]int32
 	launches map[launchKey]int32
-	end      int // the line that another run begins with; 0: none does
+	end      int // the first line of another run; 0: none
 }
 
-// A text is a string that a line names.
+// text is a string that a line refers to.
 type text struct {
 	value string
-	line  int // that names it first
+	line  int // the first one that refers to it
 	state textState
 }
 
@@ -62,21 +61,21 @@ const (
 	isAmbiguous // two lines describe it differently
 )
 
-// A kernelKey is what tells kernels apart: IDs of strings.
+// kernelKey identifies a kernel by IDs of strings.
 type kernelKey struct{ symbol, file uint64 }
 
-// A launchKey is what tells launches apart. comm and stack are IDs of strings.
+// launchKey identifies a launch. comm and stack are IDs of strings.
 type launchKey struct{ comm, stack, pid uint64 }
 
-// none is the index of a kernel or a launch of which nothing is told.
+// none is the index of an unknown kernel or launch.
 const none = -1
 
-// Open maps a file and reads its kernels and launches. The error of a file that does
-// not begin as those of iaprof wraps gpusamples.ErrOtherForm. That of a text that an
-// older iaprof wrote does not.
+// Open maps a file and reads its kernels and launches. The error for a file that does not
+// begin like a text of iaprof wraps gpusamples.ErrOtherForm; for the text of an older iaprof
+// it does not.
 func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.ErrOtherForm, open) }
 
-// open reads what the file says of all but its samples.
+// open reads everything except the samples.
 func open(lines *linetext.File) (*File, error) {
 	f := &File{
 		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form, Clock: clock},
@@ -91,11 +90,11 @@ func open(lines *linetext.File) (*File, error) {
 	return f, nil
 }
 
-// Facts are the kernels, the launches and the states.
+// Facts returns the kernels, the launches and the states.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems are what is wrong with the file, each a sentence that names the file, the
-// line, the field, and what was expected.
+// Problems returns the problems of the file, each a sentence that names the file, the
+// line, the field, and the expectation.
 func (f *File) Problems() []string { return f.lines.Problems() }
 
 // Close unmaps the file.
@@ -109,7 +108,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 		if l.Number == f.end {
 			return errEnd
 		}
-		_ = p.see(l) // what is wrong with a line is known since the file was opened
+		_ = p.see(l) // its errors were found when the file was opened
 		if !p.isStall {
 			return nil
 		}
@@ -118,7 +117,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 			if n == 0 {
 				continue
 			}
-			one = s // whoever takes a sample may change it
+			one = s // yield may change a sample
 			one.State, one.Weight = i, n
 			if err := yield(&one); err != nil {
 				return err

@@ -14,21 +14,21 @@ import (
 	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
-// What stands for a text that iaprof does not have (src/symbolizer.cpp, src/profile.cpp).
+// iaprof's placeholders for unknown texts (src/symbolizer.cpp, src/profile.cpp).
 const (
 	unknownFile = "<unknown>"
 	notDecoded  = "[failed decode]"
-	// noName is the symbol that all kernels have besides their own, and that is the last
-	// one where the compiler is from before October of 2023: iaprof writes the last.
+	// noName is the symbol that all kernels have besides their own. iaprof writes the last
+	// symbol, which is this one where the compiler is from before October of 2023.
 	noName = "_entry"
 )
 
-// typeName stands before the names of kernels of SYCL, which are mangled as those of
-// types are.
+// typeName is the prefix of the names of SYCL's kernels, which are mangled like names of
+// types.
 const typeName = "typeinfo name for "
 
-// An indexer is the first pass over the lines. It keeps which strings are named, and
-// what kernels and launches there are, by the IDs of strings.
+// indexer is the first pass over the lines. It collects the strings that are used, and the
+// kernels and launches by the IDs of strings.
 type indexer struct {
 	file     *File
 	kernels  []kernelKey // by first appearance
@@ -80,20 +80,20 @@ func (x *indexer) count(p *pass) {
 	}
 }
 
-// nextRun ends the pass where the text of another run begins, whose strings have the
-// IDs of those before it.
+// nextRun ends the pass where the text of another run begins, whose strings have the same
+// IDs.
 func (x *indexer) nextRun(line int, why string) error {
 	x.file.end = line
 	x.file.lines.Problem(line, "%s: another run begins here, which is left out: give it as a file of its own", why)
 	return errEnd
 }
 
-// full is the error of what would need too much memory.
+// full returns the error for a file that would need too much memory.
 func (x *indexer) full() error {
 	return fmt.Errorf("there are more than %d bytes of strings, kernels and launches", x.file.lines.MaxKept)
 }
 
-// takeString looks at a string that is described. IDs count upward from 1.
+// takeString checks a string line. IDs count upward from 1.
 func (x *indexer) takeString(id uint64, line int) error {
 	if id == 1 && x.highest > 2 {
 		return x.nextRun(line, fmt.Sprintf("string 1 stands behind string %d", x.highest))
@@ -102,7 +102,7 @@ func (x *indexer) takeString(id uint64, line int) error {
 	return nil
 }
 
-// use keeps that a string is named.
+// use records that a line refers to a string.
 func (x *indexer) use(id uint64, line int) error {
 	if _, known := x.file.texts[id]; known {
 		return nil
@@ -114,7 +114,7 @@ func (x *indexer) use(id uint64, line int) error {
 	return nil
 }
 
-// takeKernel keeps the kernel and the launch of a line.
+// takeKernel adds the kernel and the launch of a line.
 func (x *indexer) takeKernel(o *owner, line int) error {
 	f := x.file
 	for _, id := range []uint64{o.kernel.symbol, o.kernel.file, o.launch.comm, o.launch.stack} {
@@ -139,8 +139,7 @@ func (x *indexer) takeKernel(o *owner, line int) error {
 	return nil
 }
 
-// readTexts is the second pass, over the strings alone: it keeps the texts of those
-// that are named.
+// readTexts is the second pass, over the strings alone: it reads the texts that are used.
 func (f *File) readTexts(x *indexer) error {
 	p := pass{file: f}
 	err := f.lines.EachLine(func(l *linetext.Line) error {
@@ -166,7 +165,7 @@ func (f *File) readTexts(x *indexer) error {
 	return nil
 }
 
-// takeText keeps the text of a string, if it is named. Two threads of iaprof may take
+// takeText adds the text of a string, if it is used. Two threads of iaprof may take
 // the same ID at the same time: it has no lock.
 func (f *File) takeText(id uint64, value []byte, line int) {
 	t, isNeeded := f.texts[id]
@@ -185,7 +184,7 @@ func (f *File) takeText(id uint64, value []byte, line int) {
 	f.texts[id] = t
 }
 
-// describe makes the kernels, launches and processes of the file.
+// describe adds the kernels, launches and processes of the file.
 func (f *File) describe(x *indexer) {
 	for _, key := range x.kernels {
 		k := gpusamples.Kernel{Name: strings.TrimPrefix(f.texts[key.symbol].value, typeName), Module: -1, File: f.texts[key.file].value}
@@ -206,7 +205,7 @@ func (f *File) describe(x *indexer) {
 			names = splitStack(f.texts[key.stack].value)
 			stacks[key.stack] = names
 		}
-		if key.pid == 0 { // nobody was seen that launched the kernel: a function that kernels call
+		if key.pid == 0 { // no launch was seen: a function that kernels call
 			continue
 		}
 		l := gpusamples.Launch{PID: int(key.pid), TID: -1, Comm: f.texts[key.comm].value, Names: names} //nolint:gosec // of 31 bits
@@ -219,9 +218,9 @@ func (f *File) describe(x *indexer) {
 	}
 }
 
-// splitStack are the names of a stack, innermost first. They stand outermost first with
-// ";" between them, which is not escaped in names: it is part of one where a space or
-// "::" follows, which names do not begin with. Types of Rust have it ("[u8; 4]"), and
+// splitStack returns the names of a stack, innermost first. In the text they are outermost
+// first, separated by ";", which is not escaped in names: it is part of a name where a space
+// or "::" follows, as names do not begin with these. Types of Rust have it ("[u8; 4]"), and
 // methods of Java as agents write them for perf ("Ljava/util/HashMap;::get").
 func splitStack(stack string) (names []string) {
 	end := len(stack)

@@ -16,7 +16,7 @@ import (
 const (
 	stallFields = 3 // before the counts
 	maxFields   = 3 + 10
-	// maxCount bounds a count, so that those of millions of lines can be added up.
+	// maxCount bounds a count, so that the counts of millions of lines can be added up.
 	maxCount = 1 << 40
 	// maxSeconds bounds a time, so that it fits in nanoseconds.
 	maxSeconds = math.MaxInt64 / 1_000_000_000
@@ -28,7 +28,7 @@ const (
 	kernelKind   = "kernel"
 )
 
-// The lines, and how many fields they have.
+// kinds are the kinds of lines, and how many fields they have.
 var kinds = []struct {
 	name   string
 	fields int
@@ -41,23 +41,23 @@ var kinds = []struct {
 	{"metric", 3, func(*pass, *linetext.Line) error { return nil }},
 }
 
-// errOlder is of a text of an iaprof of before March of 2026 (tags tiber and v0.5.0),
-// whose lines of samples have other fields.
+// errOlder is the error for a text of an iaprof from before March of 2026 (tags tiber and
+// v0.5.0), whose lines of samples have other fields.
 var errOlder = errors.New("interval_start is a line of an iaprof from before March of 2026, whose texts are not read: record with a current one")
 
-// A pass goes over the lines.
+// pass goes over the lines.
 type pass struct {
 	file   *File
 	index  *indexer // of the first pass
 	fields [maxFields][]byte
-	// What the lines so far say of those that follow.
+	// The state that earlier lines set for the following ones.
 	begun    bool // an interval
 	interval uint64
 	time     uint64
 	hasTime  bool
 	hasOwner bool // there was a kernel line in the interval
 	owner    owner
-	next     owner // that is being read
+	next     owner // being read
 	// The stalls of a line, where isStall.
 	isStall     bool
 	offset      uint64
@@ -65,7 +65,7 @@ type pass struct {
 	counts      [10]uint64
 }
 
-// An owner is what a kernel line says of the stalls behind it.
+// owner is a kernel line, which describes the stalls behind it.
 type owner struct {
 	address uint64
 	kernel  kernelKey
@@ -101,7 +101,7 @@ func (p *pass) see(l *linetext.Line) error {
 	return fmt.Errorf("%.16q, expected string, interval, kernel, eustall or metric", name)
 }
 
-// forget forgets what a line that could not be read would have said of those behind it.
+// forget resets the state that a line which could not be read would have set.
 func (p *pass) forget(kind string) {
 	switch kind {
 	case intervalKind:
@@ -133,20 +133,20 @@ func (p *pass) split(line []byte, want int, isString bool) error {
 }
 
 // decimal reads a field.
-func (p *pass) decimal(at int, name string, most uint64) (uint64, error) {
-	n, ok := linetext.Decimal(p.fields[at])
+func (p *pass) decimal(index int, name string, most uint64) (uint64, error) {
+	n, ok := linetext.Decimal(p.fields[index])
 	if !ok || n > most {
-		return 0, fmt.Errorf("%s: %q, expected a decimal number of at most %d", name, jsontext.Clip(string(p.fields[at])), most)
+		return 0, fmt.Errorf("%s: %q, expected a decimal number of at most %d", name, jsontext.Clip(string(p.fields[index])), most)
 	}
 	return n, nil
 }
 
 // hex reads a field.
-func (p *pass) hex(at int, name string) (uint64, error) {
-	digits, hasPrefix := bytes.CutPrefix(p.fields[at], []byte("0x"))
+func (p *pass) hex(index int, name string) (uint64, error) {
+	digits, hasPrefix := bytes.CutPrefix(p.fields[index], []byte("0x"))
 	n, ok := linetext.Hex(digits)
 	if !ok || !hasPrefix {
-		return 0, fmt.Errorf("%s: %q, expected 0x and hexadecimal digits", name, jsontext.Clip(string(p.fields[at])))
+		return 0, fmt.Errorf("%s: %q, expected 0x and hexadecimal digits", name, jsontext.Clip(string(p.fields[index])))
 	}
 	return n, nil
 }
@@ -188,10 +188,10 @@ func (p *pass) readKernel(l *linetext.Line) (err error) {
 		return err
 	}
 	for _, field := range []struct {
-		at   int
-		name string
-		most uint64
-		into *uint64
+		index int
+		name  string
+		most  uint64
+		into  *uint64
 	}{
 		{2, "comm", math.MaxUint64, &o.launch.comm},
 		{3, "process", math.MaxInt32, &o.launch.pid},
@@ -199,7 +199,7 @@ func (p *pass) readKernel(l *linetext.Line) (err error) {
 		{5, "file", math.MaxUint64, &o.kernel.file},
 		{6, "symbol", math.MaxUint64, &o.kernel.symbol},
 	} {
-		if *field.into, err = p.decimal(field.at, field.name, field.most); err != nil {
+		if *field.into, err = p.decimal(field.index, field.name, field.most); err != nil {
 			return err
 		}
 	}
@@ -238,10 +238,10 @@ func (p *pass) readStall(l *linetext.Line) (err error) {
 	return err
 }
 
-// errNotKept is of what the first pass had no room for.
+// errNotKept is the error for a line that the first pass had no memory for.
 var errNotKept = errors.New("it was not kept")
 
-// has says whether the first pass kept what a kernel line says.
+// has returns an error where the first pass has not kept a kernel line.
 func (f *File) has(o *owner) error {
 	if _, known := f.kernels[o.kernel]; !known {
 		return errNotKept
@@ -252,7 +252,7 @@ func (f *File) has(o *owner) error {
 	return nil
 }
 
-// sample is what the stalls of a line have in common.
+// sample sets the part of a sample that all stalls of a line share.
 func (p *pass) sample(s *gpusamples.Sample) {
 	f := p.file
 	*s = gpusamples.Sample{

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inteltest writes made runs of kernels on GPUs of Intel in the forms that
-// profilers write, byte by byte as the tools do it: so that tests can hold one form
-// against another.
+// Package inteltest writes invented runs of kernels on GPUs of Intel in the formats of
+// several profilers, byte by byte as the tools do, so that tests can compare the formats.
 package inteltest
 
 import (
@@ -13,53 +12,53 @@ import (
 	"strings"
 )
 
-// States are the states in the order of Stall.Counts, which is that of iaprof's
-// fields (intel/iaprof src/eustall.hpp, enum EU_STALL_TYPE).
+// States are the states in the order of Stall.Counts, as in iaprof's fields
+// (intel/iaprof src/eustall.hpp, enum EU_STALL_TYPE).
 var States = [10]string{"active", "control", "pipestall", "send", "dist_acc", "sbid", "sync", "inst_fetch", "other", "tdr"}
 
-// A Run is what was sampled.
+// Run is a run that was sampled.
 type Run struct {
 	Kernels   []Kernel
 	Intervals []Interval
 }
 
-// A Kernel is code that was loaded.
+// Kernel is code that was loaded.
 type Kernel struct {
-	Name   string // in unitrace's words
-	Symbol string // in iaprof's; Name where it is empty
+	Name   string // unitrace's name
+	Symbol string // iaprof's name; Name where it is empty
 	File   string // its source file
 	GPU    uint64 // the address of its first byte
 	Launch *Launch
-	// Functions are those in its code that it calls, by Start.
+	// Functions are the functions in its code that it calls, by Start.
 	Functions []Function
-	// Module and Start are its place in the form of lines of JSON: an index of the
-	// modules that JSONLines is told, and the ELF virtual address of its first byte.
+	// Module and Start are its place in lines of JSON: an index of the modules that are
+	// passed to JSONLines, and the ELF virtual address of its first byte.
 	Module int
 	Start  uint64
 }
 
-// A Function is one that kernels call. For iaprof it is a kernel of its own, which nobody
-// launches.
+// Function is a function that kernels call. For iaprof it is a kernel of its own, without
+// a launch.
 type Function struct {
 	Symbol, File string
 	Start        uint64 // offset in the kernel
 }
 
-// A Launch is who launched a kernel last.
+// Launch is the last launch of a kernel.
 type Launch struct {
 	PID, TID int
 	Comm     string
 	Names    []string // innermost first
 }
 
-// An Interval is what was sampled up to a moment.
+// Interval has the stalls sampled up to a moment.
 type Interval struct {
 	End       uint64 // nanoseconds of CLOCK_MONOTONIC, a multiple of 1000
 	Stalls    []Stall
 	MHz, Busy uint64
 }
 
-// A Stall is how often threads were found at an instruction.
+// Stall counts how often threads were found at an instruction.
 type Stall struct {
 	Kernel      int // index of Run.Kernels
 	Offset      uint64
@@ -67,7 +66,7 @@ type Stall struct {
 	Counts      [10]uint64
 }
 
-// Iaprof is a run as iaprof writes it (src/profile.cpp).
+// Iaprof returns a run in iaprof's format (src/profile.cpp).
 func (r *Run) Iaprof() []byte {
 	w := iaprofWriter{run: r, ids: map[string]int{}}
 	for i := range r.Kernels {
@@ -78,12 +77,12 @@ func (r *Run) Iaprof() []byte {
 	}
 	slices.SortStableFunc(w.code, func(a, b iaprofCode) int { return cmp.Compare(a.address, b.address) })
 	for n := range r.Intervals {
-		in := &r.Intervals[n]
-		fmt.Fprintf(&w.out, "interval\t%d\t%d.%06d\n", n, in.End/1e9, in.End%1e9/1000)
+		interval := &r.Intervals[n]
+		fmt.Fprintf(&w.out, "interval\t%d\t%d.%06d\n", n, interval.End/1e9, interval.End%1e9/1000)
 		for i := range w.code {
-			w.stalls(in, &w.code[i])
+			w.stalls(interval, &w.code[i])
 		}
-		fmt.Fprintf(&w.out, "metric\tfrequency-MHz\t%d\nmetric\tbusy-percent\t%d\n", in.MHz, in.Busy)
+		fmt.Fprintf(&w.out, "metric\tfrequency-MHz\t%d\nmetric\tbusy-percent\t%d\n", interval.MHz, interval.Busy)
 	}
 	return []byte(w.out.String())
 }
@@ -95,7 +94,7 @@ type iaprofWriter struct {
 	code []iaprofCode
 }
 
-// iaprofCode is what iaprof takes for a kernel: code from a symbol up to the next one.
+// iaprofCode is a kernel for iaprof: code from a symbol up to the next one.
 type iaprofCode struct {
 	kernel                         int // index of Run.Kernels
 	start, end                     uint64
@@ -119,7 +118,7 @@ func (w *iaprofWriter) load(index int) {
 	}
 }
 
-// launch writes the strings of who launched a kernel.
+// launch writes the strings of a kernel's launch.
 func (w *iaprofWriter) launch(c *iaprofCode) {
 	l := w.run.Kernels[c.kernel].Launch
 	if l == nil || c.start > 0 {
@@ -130,7 +129,7 @@ func (w *iaprofWriter) launch(c *iaprofCode) {
 	c.comm, c.stack, c.pid = w.id(l.Comm), w.id(strings.Join(stack, ";")), l.PID
 }
 
-// id is the ID of a string, which is written before it is used first.
+// id returns the ID of a string, which is written before its first use.
 func (w *iaprofWriter) id(s string) int {
 	n, known := w.ids[s]
 	if !known {
@@ -141,11 +140,11 @@ func (w *iaprofWriter) id(s string) int {
 	return n
 }
 
-// stalls writes what an interval has of some code.
-func (w *iaprofWriter) stalls(in *Interval, c *iaprofCode) {
+// stalls writes the stalls of some code in an interval.
+func (w *iaprofWriter) stalls(interval *Interval, c *iaprofCode) {
 	isFirst := true
-	for i := range in.Stalls {
-		s := &in.Stalls[i]
+	for i := range interval.Stalls {
+		s := &interval.Stalls[i]
 		if s.Kernel != c.kernel || s.Offset < c.start || s.Offset >= c.end {
 			continue
 		}
@@ -162,7 +161,7 @@ func (w *iaprofWriter) stalls(in *Interval, c *iaprofCode) {
 	}
 }
 
-// A Column is one of unitrace's tables.
+// Column is a column of unitrace's tables.
 type Column struct {
 	count int // index of Stall.Counts
 	name  string
@@ -176,14 +175,14 @@ var (
 		{0, "Active"}, {1, "ControlStall"}, {2, "PipeStall"}, {3, "SendStall"}, {4, "DistStall"}, {5, "SbidStall"}, {6, "SyncStall"},
 		{7, "InstrFetchStall"}, {8, "OtherStall"},
 	}
-	// Xe2 are those on Xe2 and later.
+	// Xe2 are the columns on Xe2 and later.
 	Xe2 = slices.Insert(slices.Clone(PVC), 1, Column{9, "PSDepStall"})
 )
 
-// Unitrace is the table of a device as unitrace writes it for --stall-sampling -o FILE
+// Unitrace returns the table of a device as unitrace writes it for --stall-sampling -o FILE
 // (tools/unitrace/src/levelzero/ze_metrics.h, ComputeMetricsSampled). Several tables may
-// stand one behind the other. Without a device (-1) it is the file of --result-dir. The
-// columns are PVC or Xe2.
+// follow one another. Without a device (-1) it is the file of --result-dir. The columns are
+// PVC or Xe2.
 func (r *Run) Unitrace(device int, columns []Column) []byte {
 	var b strings.Builder
 	if device >= 0 {
@@ -206,7 +205,7 @@ func (r *Run) Unitrace(device int, columns []Column) []byte {
 		for i, m := range columns {
 			name := m.name
 			if i == len(columns)-1 {
-				name = columns[i-2].name // the last column is that narrow
+				name = columns[i-2].name // the last column is as narrow as its name
 			}
 			fmt.Fprintf(&b, ", %*d", len(name+"[Events]"), s.Counts[m.count])
 		}
@@ -215,19 +214,19 @@ func (r *Run) Unitrace(device int, columns []Column) []byte {
 	return []byte(b.String())
 }
 
-// padded is a text on the right of some bytes.
+// padded returns a text aligned right in some bytes.
 func padded(s string, bytes int) string { return strings.Repeat(" ", max(bytes-len(s), 0)) + s }
 
-// sums are the stalls of the whole run by address.
+// sums returns the stalls of the whole run by address.
 func (r *Run) sums() map[uint64]*Stall {
 	sums := map[uint64]*Stall{}
 	for n := range r.Intervals {
 		for _, s := range r.Intervals[n].Stalls {
-			at := r.Kernels[s.Kernel].GPU + s.Offset
-			sum := sums[at]
+			address := r.Kernels[s.Kernel].GPU + s.Offset
+			sum := sums[address]
 			if sum == nil {
 				sum = &Stall{Kernel: s.Kernel, Offset: s.Offset}
-				sums[at] = sum
+				sums[address] = sum
 			}
 			for i, n := range s.Counts {
 				sum.Counts[i] += n

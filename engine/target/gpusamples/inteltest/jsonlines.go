@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A Module is a code object in the form of lines of JSON.
+// Module is a code object in lines of JSON.
 type Module struct{ Path, Arch string }
 
-// JSONLines is the run as lines of JSON (docs/gpu-samples.md), which have no states, no
+// JSONLines returns the run as lines of JSON (docs/gpu-samples.md), which have no states, no
 // instructions and no names of functions of the CPU: a sample for each count that is
 // not zero, with the same event, time and weight as iaprof's.
 func (r *Run) JSONLines(modules []Module) []byte {
@@ -28,15 +28,15 @@ func (r *Run) JSONLines(modules []Module) []byte {
 		line(map[string]any{"record": "module", "id": i + 1, "path": m.Path, "arch": m.Arch})
 	}
 	for n := range r.Intervals {
-		in := &r.Intervals[n]
-		for _, s := range in.Stalls {
+		interval := &r.Intervals[n]
+		for _, s := range interval.Stalls {
 			k := &r.Kernels[s.Kernel]
 			for _, count := range s.Counts {
 				if count == 0 {
 					continue
 				}
 				sample := map[string]any{
-					"record": "sample", "event": "gpu-stall-sampling", "time": in.End, "module": k.Module + 1,
+					"record": "sample", "event": "gpu-stall-sampling", "time": interval.End, "module": k.Module + 1,
 					"module_offset": fmt.Sprintf("%#x", k.Start+s.Offset), "weight": count, "wave": map[string]any{"kernel": k.Name},
 				}
 				if l := k.Launch; l != nil {

@@ -2,8 +2,8 @@
 
 package inteltest
 
-// Large is a run with so many stalls: a thousand of 50 kernels in each interval, of
-// which three states have counts.
+// Large returns a run with so many stalls: a thousand of 50 kernels in each interval,
+// with counts for three states.
 func Large(stalls int) *Run {
 	names := []string{"send", "mad", "add", "sync.nop", "dpas", "mov"}
 	r := &Run{}
@@ -17,8 +17,8 @@ func Large(stalls int) *Run {
 		if n%1000 == 0 {
 			r.Intervals = append(r.Intervals, Interval{End: 1_000_000_000 + uint64(n)*10_000, MHz: 2000, Busy: 97}) //nolint:gosec // test
 		}
-		in := &r.Intervals[len(r.Intervals)-1]
-		in.Stalls = append(in.Stalls, Stall{
+		interval := &r.Intervals[len(r.Intervals)-1]
+		interval.Stalls = append(interval.Stalls, Stall{
 			Kernel: n % 1000 / 20, Offset: uint64(n%20)*16 + uint64(n/1000%64)*320, Instruction: names[n%len(names)], //nolint:gosec // test
 			Counts: [10]uint64{uint64(n%7 + 1), 0, 0, uint64(n%5 + 1), 0, uint64(n%300 + 1)}, //nolint:gosec // test
 		})

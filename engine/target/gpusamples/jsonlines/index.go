@@ -13,14 +13,14 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// index goes once over the lines: it keeps modules and launches, and says what is
-// wrong with all of them.
+// index goes once over the lines: it collects modules and launches, and the problems of
+// all lines.
 func (f *File) index() error {
 	s := scanner{data: f.data}
 	first := true
 	var sample sampleLine
 	for s.next() {
-		f.giveBack(&s)
+		f.releasePages(&s)
 		if first {
 			l, err := readFormat(s.json())
 			if err != nil {
@@ -60,7 +60,7 @@ func (f *File) indexLine(s *scanner, sample *sampleLine) error {
 		}
 		return f.addSample(sample)
 	}
-	// Files may stand one behind the other.
+	// Files may be concatenated.
 	l, err := readFormat(s.json())
 	if err == nil && l.clock != f.facts.Clock {
 		err = fmt.Errorf("clock is %q, that of lines before it %q: times are of no clock that is known", l.clock, f.facts.Clock)
@@ -69,7 +69,7 @@ func (f *File) indexLine(s *scanner, sample *sampleLine) error {
 	return err
 }
 
-// full is the error of what would need too much memory.
+// full returns the error for a file that would need too much memory.
 func (f *File) full() error {
 	return fmt.Errorf("there are more than %d bytes of modules and launches", f.maxKept)
 }
@@ -95,7 +95,7 @@ func (f *File) addModule(r *jsontext.Reader) error {
 		f.moduleIDs[l.ID] = several
 		return fmt.Errorf("module %s is described twice, and differently: neither is used", l.ID)
 	}
-	if !f.keep(len(r.Data) + 256) {
+	if !f.account(len(r.Data) + 256) {
 		return f.full()
 	}
 	f.moduleIDs[l.ID] = int32(len(f.facts.Modules)) //nolint:gosec // bounded by keep
@@ -127,7 +127,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 		f.launchIDs[string(l.id)] = several
 		return fmt.Errorf("launch %s is described twice, and differently: neither is used", l.id)
 	}
-	if !f.keep(len(l.id) + len(l.comm) + len(l.api) + 200) {
+	if !f.account(len(l.id) + len(l.comm) + len(l.api) + 200) {
 		return f.full()
 	}
 	// Few places launch, and often.
@@ -137,14 +137,14 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	}
 	frames, known := f.stacks[string(key)]
 	if !known {
-		if !f.keep(2*len(key) + 64) {
+		if !f.account(2*len(key) + 64) {
 			return f.full()
 		}
 		frames = launch.Frames
 		f.stacks[string(key)] = frames
 	}
 	launch.Frames, launch.Comm, launch.API = frames, f.text(launch.Comm), f.text(launch.API)
-	if !f.keepPID(launch.PID) {
+	if !f.addPID(launch.PID) {
 		return f.full()
 	}
 	f.launchIDs[string(l.id)] = int32(len(f.facts.Launches)) //nolint:gosec // bounded by keep
@@ -152,7 +152,7 @@ func (f *File) addLaunch(r *jsontext.Reader) error {
 	return nil
 }
 
-// text is a text that many launches have, kept once.
+// text returns a text that many launches have, stored once.
 func (f *File) text(s string) string {
 	if kept, ok := f.texts[s]; ok {
 		return kept
@@ -165,9 +165,9 @@ func isSameLaunch(a, b *gpusamples.Launch) bool {
 	return a.PID == b.PID && a.TID == b.TID && a.Comm == b.Comm && a.Time == b.Time && a.HasTime == b.HasTime && a.End == b.End && a.HasEnd == b.HasEnd && a.API == b.API && slices.Equal(a.Frames, b.Frames)
 }
 
-// keepPID keeps the number of a process that launches.
-func (f *File) keepPID(pid int) bool {
-	if !f.pids[pid] && !f.keep(64) {
+// addPID adds the ID of a process that launches.
+func (f *File) addPID(pid int) bool {
+	if !f.pids[pid] && !f.account(64) {
 		return false
 	}
 	f.pids[pid] = true
@@ -176,7 +176,7 @@ func (f *File) keepPID(pid int) bool {
 
 // addSample counts a sample.
 func (f *File) addSample(l *sampleLine) error {
-	if l.launch.pid.isGiven && !f.keepPID(int(l.launch.pid.value)) { //nolint:gosec // of 31 bits
+	if l.launch.pid.isPresent && !f.addPID(int(l.launch.pid.value)) { //nolint:gosec // of 31 bits
 		return f.full()
 	}
 	i := f.eventOf(l)
@@ -197,14 +197,14 @@ func (f *File) addSample(l *sampleLine) error {
 	}
 	e := &f.facts.Events[i]
 	e.Samples++
-	if !l.mask.isGiven {
+	if !l.mask.isPresent {
 		e.Lanes = false
 		f.without[i]++
 	}
 	return nil
 }
 
-// eventOf is the index of a sample's event; -1 where it is not known yet.
+// eventOf returns the index of a sample's event; -1 where it is not known yet.
 func (f *File) eventOf(l *sampleLine) int {
 	for i := range f.facts.Events {
 		if name := f.facts.Events[i].Name; len(l.event) > 0 && name == string(l.event) || len(l.event) == 0 && name == gpusamples.DefaultEvent {
@@ -214,7 +214,7 @@ func (f *File) eventOf(l *sampleLine) int {
 	return -1
 }
 
-// kernelOf is the kernel that a line names; -1 where it names none.
+// kernelOf returns the index of a line's kernel; -1 where it has none.
 func (f *File) kernelOf(l *sampleLine) int {
 	if l.wave.Kernel != "" {
 		if i, ok := f.kernels[kernelKey{l.wave.Kernel, string(l.module)}]; ok {
@@ -224,7 +224,7 @@ func (f *File) kernelOf(l *sampleLine) int {
 	return -1
 }
 
-// addKernel keeps the kernel that a sample names, and counts the dispatch.
+// addKernel adds the kernel of a sample, and counts the dispatch.
 func (f *File) addKernel(l *sampleLine) error {
 	if l.wave.Kernel == "" {
 		return nil
@@ -232,7 +232,7 @@ func (f *File) addKernel(l *sampleLine) error {
 	i := f.kernelOf(l)
 	if i < 0 {
 		key := kernelKey{l.wave.Kernel, string(l.module)}
-		if !f.keep(len(key.name) + len(key.module) + 160) {
+		if !f.account(len(key.name) + len(key.module) + 160) {
 			return f.full()
 		}
 		i = len(f.facts.Kernels)
@@ -242,14 +242,14 @@ func (f *File) addKernel(l *sampleLine) error {
 	if l.wave.Dispatch == "" {
 		return nil
 	}
-	// Dispatches are told apart by a number of 64 bits: there may be as many as samples.
+	// Dispatches are identified by 64 bits: there may be as many as samples.
 	id := maphash.Comparable(f.seed, dispatchKey{
 		pid: l.launch.pid.value, agent: l.wave.Agent, queue: l.wave.Queue, dispatch: l.wave.Dispatch, kernel: i,
 	})
 	if _, known := f.dispatches[id]; known {
 		return nil
 	}
-	if !f.keep(40) {
+	if !f.account(40) {
 		return f.full()
 	}
 	f.dispatches[id] = struct{}{}
@@ -257,7 +257,7 @@ func (f *File) addKernel(l *sampleLine) error {
 	return nil
 }
 
-// place makes the index of addresses.
+// place builds the index of addresses.
 func (f *File) place() {
 	var ranges []gpusamples.Range
 	for i := range f.facts.Modules {

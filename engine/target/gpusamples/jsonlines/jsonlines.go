@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package jsonlines reads samples of accelerators' program counters, which a
-// profiler writes as lines of JSON: which code was loaded, who launched what, and
-// where waves were. docs/gpu-samples.md describes the lines. Modules and launches may
-// stand before or behind the samples that name them.
+// profiler writes as lines of JSON: the loaded code, the launches, and the places of
+// waves. docs/gpu-samples.md describes the lines. Modules and launches may come before
+// or behind the samples that refer to them.
 //
-// A line that is wrong is a problem, and costs only itself. Problems name the
+// A line that is wrong is a problem, and only it is left out. Problems name the
 // file, the line, and the member. The memory in use does not grow with the
 // samples.
 package jsonlines
@@ -25,7 +25,7 @@ import (
 	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// Form is the name of the form.
+// Form is the name of the format.
 const Form = "lines of JSON"
 
 const (
@@ -34,12 +34,12 @@ const (
 	maxFrames   = 1 << 16 // of a launch
 	maxSegments = 1 << 12 // of a module
 	maxEvents   = 64
-	// maxKept bounds the bytes of modules and launches that are kept.
+	// maxKept bounds the memory of modules and launches.
 	maxKept     = 256 << 20
 	maxProblems = 100
 )
 
-// A File is a file of samples, a gpusamples.File. It may be used concurrently, but
+// File is a file of samples, a gpusamples.File. It may be used concurrently, except
 // for Close.
 type File struct {
 	path    string
@@ -48,7 +48,7 @@ type File struct {
 	facts   gpusamples.Facts
 	without []int               // samples of each event that have no mask
 	stacks  map[string][]uint64 // the frames of launches, each once
-	texts   map[string]string   // names that launches have
+	texts   map[string]string   // the names of launches
 	// Indices by ID; several where lines of one ID differ.
 	moduleIDs, launchIDs map[string]int32
 	kernels              map[kernelKey]int32
@@ -63,17 +63,17 @@ type File struct {
 // several is the index of an ID that two lines use differently.
 const several = -1
 
-// A kernelKey is what tells kernels apart.
+// kernelKey identifies a kernel.
 type kernelKey struct{ name, module string }
 
-// A dispatchKey is what tells dispatches apart.
+// dispatchKey identifies a dispatch.
 type dispatchKey struct {
 	pid                    uint64
 	agent, queue, dispatch string
 	kernel                 int
 }
 
-// Open maps a file and reads its modules and launches. The error of a file that
+// Open maps a file and reads its modules and launches. The error for a file that
 // does not begin with a line of format 1 wraps gpusamples.ErrOtherForm.
 func Open(path string) (*File, error) {
 	m, err := object.Map(path)
@@ -90,7 +90,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// open reads what the file says of all but its samples.
+// open reads everything except the samples.
 func (f *File) open() error {
 	f.stacks, f.texts, f.pids = map[string][]uint64{}, map[string]string{}, map[int]bool{}
 	f.moduleIDs, f.launchIDs = map[string]int32{}, map[string]int32{}
@@ -108,7 +108,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// resolve finds what stands behind the lines that name it.
+// resolve finds modules and launches that come behind the lines that refer to them.
 func (f *File) resolve() {
 	for key, i := range f.kernels {
 		if m, ok := f.moduleIDs[key.module]; ok && m != several {
@@ -125,11 +125,11 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// Facts are what the lines say that describe no sample.
+// Facts returns everything in the lines that describe no sample.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems are what is wrong with the file, each a sentence that names the file,
-// the line, the member, and what was expected.
+// Problems returns the problems of the file, each a sentence that names the file,
+// the line, the member, and the expectation.
 func (f *File) Problems() []string {
 	list := f.problems.Kept()
 	if n := f.problems.Dropped(); n > 0 {
@@ -144,8 +144,8 @@ func (f *File) problem(line int, format string, args ...any) {
 	}
 }
 
-// keep accounts for bytes that are kept.
-func (f *File) keep(n int) bool {
+// account counts bytes of memory in use.
+func (f *File) account(n int) bool {
 	if n > f.maxKept-f.kept {
 		return false
 	}
@@ -170,7 +170,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	return err
 }
 
-// A reader makes the samples of a File in its order.
+// reader reads the samples of a File in its order.
 type reader struct {
 	file   *File
 	lines  scanner
@@ -179,14 +179,14 @@ type reader struct {
 	inline gpusamples.Launch
 }
 
-// next makes the next sample; false where there is none.
+// next reads the next sample; false where there is none.
 func (r *reader) next() bool {
 	for r.lines.next() {
-		r.file.giveBack(&r.lines)
+		r.file.releasePages(&r.lines)
 		if kind, err := recordKind(r.lines.json()); err != nil || kind != recordSample {
 			continue
 		}
-		// What is wrong with a line is known since the file was opened.
+		// Its errors were found when the file was opened.
 		if r.line.read(r.lines.json()) == nil && r.take() {
 			return true
 		}
@@ -194,8 +194,8 @@ func (r *reader) next() bool {
 	return false
 }
 
-// take makes a sample of the line that was read; false where there were more
-// events than are told apart.
+// take sets the sample from the line that was read; false where there are too many
+// events.
 func (r *reader) take() bool {
 	f, l, s := r.file, &r.line, &r.sample
 	event := f.eventOf(l)
@@ -204,20 +204,20 @@ func (r *reader) take() bool {
 	}
 	*s = gpusamples.Sample{
 		Event: event, PID: -1, Module: -1, Kernel: -1, State: -1,
-		Time: l.time.value, HasTime: l.time.isGiven, Weight: 1,
+		Time: l.time.value, HasTime: l.time.isPresent, Weight: 1,
 	}
-	if l.weight.isGiven {
+	if l.weight.isPresent {
 		s.Weight = l.weight.value
 	}
-	if l.mask.isGiven {
+	if l.mask.isPresent {
 		mask := l.mask.value
-		if l.lanes.isGiven && l.lanes.value < 64 {
+		if l.lanes.isPresent && l.lanes.value < 64 {
 			mask &= 1<<l.lanes.value - 1
 		}
 		s.ActiveLanes, s.HasLanes = uint32(bits.OnesCount64(mask)), true //nolint:gosec // at most 64
 		s.Lanes = uint32(l.lanes.value)                                  //nolint:gosec // at most maxLanes
 	}
-	if l.pc.isGiven {
+	if l.pc.isPresent {
 		s.PC = l.pc.value
 		s.Module, s.Problem = f.places.At(s.PC)
 	} else {
@@ -232,7 +232,7 @@ func (r *reader) take() bool {
 	return true
 }
 
-// launch is who launched a wave.
+// launch returns the launch of a wave.
 func (r *reader) launch(l *launchLine) (launch *gpusamples.Launch, index int) {
 	if len(l.id) > 0 {
 		if i, ok := r.file.launchIDs[string(l.id)]; ok && i != several {
@@ -240,7 +240,7 @@ func (r *reader) launch(l *launchLine) (launch *gpusamples.Launch, index int) {
 		}
 		return nil, -1
 	}
-	if !l.pid.isGiven {
+	if !l.pid.isPresent {
 		return nil, -1
 	}
 	frames := append(r.inline.Frames[:0], l.frames...)
@@ -249,8 +249,8 @@ func (r *reader) launch(l *launchLine) (launch *gpusamples.Launch, index int) {
 	return &r.inline, -1
 }
 
-// find looks an ID up. Where no line describes it, or several do differently, it
-// says so.
+// find looks an ID up. It returns a problem where no line describes the ID, or several
+// do differently.
 func find(ids map[string]int32, id []byte, what string) (index int, problem string) {
 	switch i, ok := ids[string(id)]; {
 	case !ok:
@@ -262,29 +262,29 @@ func find(ids map[string]int32, id []byte, what string) (index int, problem stri
 	}
 }
 
-// A scanner goes over the lines that have something in them.
+// scanner goes over the lines that are not empty.
 type scanner struct {
-	data   []byte // not read yet
-	text   []byte // the line, without its end
-	number int    // the line's, from 1
-	given  int    // bytes of the file that were given back
-	reader jsontext.Reader
+	data     []byte // not read yet
+	text     []byte // the line, without its end
+	number   int    // the line's, from 1
+	released int    // bytes of the file whose pages were released
+	reader   jsontext.Reader
 }
 
-// window is how much of the file is in this process at a time: mapped pages count as
-// its memory.
+// window is how much of the file is mapped at a time: mapped pages count as the process's
+// memory.
 const window = 16 << 20
 
-// giveBack gives the pages back that a scanner is done with.
-func (f *File) giveBack(s *scanner) {
+// releasePages releases the pages that a scanner is done with.
+func (f *File) releasePages(s *scanner) {
 	done := len(f.data) - len(s.data) - len(s.text) - 1
-	if f.mapping != nil && done-s.given >= window {
-		f.mapping.ReleasePages(uint64(s.given), uint64(done)) //nolint:gosec // not negative
-		s.given = done
+	if f.mapping != nil && done-s.released >= window {
+		f.mapping.ReleasePages(uint64(s.released), uint64(done)) //nolint:gosec // not negative
+		s.released = done
 	}
 }
 
-// json is a reader of the line. There is one for all lines.
+// json returns the reader of the line, which all lines share.
 func (s *scanner) json() *jsontext.Reader {
 	s.reader = jsontext.Reader{Data: s.text}
 	return &s.reader

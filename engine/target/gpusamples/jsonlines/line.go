@@ -25,25 +25,24 @@ const (
 	recordSample = "sample"
 )
 
-// maxWeight bounds the weight of a sample, so that those of millions can be added
-// up.
+// maxWeight bounds the weight of a sample, so that millions can be added up.
 const maxWeight = 1 << 40
 
-// maxLanes is how many lanes an execution mask has bits for.
+// maxLanes is the number of lanes in an execution mask.
 const maxLanes = 64
 
-// errTooLong says that a line is not read.
+// errTooLong is the error for a line that is not read.
 var errTooLong = fmt.Errorf("the line has more than %d bytes", maxLine)
 
 // errFound ends a search in an object.
 var errFound = errors.New("found")
 
-// recordKind is what a line describes. The member may stand anywhere in it.
+// recordKind returns the kind of a line. Its member may be anywhere in the line.
 func recordKind(r *jsontext.Reader) (kind string, err error) {
 	if len(r.Data) > maxLine {
 		return "", errTooLong
 	}
-	given := false
+	hasRecord := false
 	err = r.Object(func(name []byte) error {
 		if string(name) != "record" {
 			return r.Skip()
@@ -52,7 +51,7 @@ func recordKind(r *jsontext.Reader) (kind string, err error) {
 		if err != nil {
 			return err
 		}
-		given = true
+		hasRecord = true
 		for _, known := range []string{recordSample, recordLaunch, recordModule, recordFormat} {
 			if string(value) == known {
 				kind = known
@@ -64,14 +63,13 @@ func recordKind(r *jsontext.Reader) (kind string, err error) {
 	switch {
 	case errors.Is(err, errFound):
 		return kind, nil
-	case err == nil && !given:
+	case err == nil && !hasRecord:
 		return "", errors.New("has no record, which says what the line describes")
 	}
 	return "", err
 }
 
-// read reads a line, which has nothing but one object, by the members of its
-// kind.
+// read reads a line, which consists of one object, by the members of its kind.
 func read[T any](r *jsontext.Reader, into *T, fields []jsontext.Field[T]) error {
 	*r = jsontext.Reader{Data: r.Data}
 	if err := jsontext.Members(r, into, fields); err != nil {
@@ -82,15 +80,15 @@ func read[T any](r *jsontext.Reader, into *T, fields []jsontext.Field[T]) error 
 
 // optional is a number that may be absent.
 type optional struct {
-	value   uint64
-	isGiven bool
+	value     uint64
+	isPresent bool
 }
 
 // The setters of members.
 
-func setHex[T any](at func(*T) *optional) func(*jsontext.Reader, *T) error {
+func setHex[T any](member func(*T) *optional) func(*jsontext.Reader, *T) error {
 	return func(r *jsontext.Reader, into *T) (err error) {
-		*at(into), err = hexNumber(r)
+		*member(into), err = hexNumber(r)
 		return err
 	}
 }
@@ -104,18 +102,18 @@ func hexNumber(r *jsontext.Reader) (optional, error) {
 	return optional{n.Value, true}, err
 }
 
-func setInteger[T any](most uint64, at func(*T) *optional) func(*jsontext.Reader, *T) error {
+func setInteger[T any](most uint64, member func(*T) *optional) func(*jsontext.Reader, *T) error {
 	return func(r *jsontext.Reader, into *T) error {
 		n, err := r.Integer(most)
-		*at(into) = optional{n, true}
+		*member(into) = optional{n, true}
 		return err
 	}
 }
 
-// setText reads a string, whose bytes may lie in the line.
-func setText[T any](at func(*T) *[]byte) func(*jsontext.Reader, *T) error {
+// setText reads a string, whose bytes may be part of the line.
+func setText[T any](member func(*T) *[]byte) func(*jsontext.Reader, *T) error {
 	return func(r *jsontext.Reader, into *T) (err error) {
-		*at(into), err = text(r)
+		*member(into), err = text(r)
 		return err
 	}
 }
@@ -129,10 +127,10 @@ func text(r *jsontext.Reader) ([]byte, error) {
 	return b, err
 }
 
-// setID reads an ID, whose bytes may lie in the line.
-func setID[T any](at func(*T) *[]byte) func(*jsontext.Reader, *T) error {
+// setID reads an ID, whose bytes may be part of the line.
+func setID[T any](member func(*T) *[]byte) func(*jsontext.Reader, *T) error {
 	return func(r *jsontext.Reader, into *T) (err error) {
-		*at(into), err = identifier(r)
+		*member(into), err = identifier(r)
 		return err
 	}
 }
@@ -153,20 +151,20 @@ func identifier(r *jsontext.Reader) ([]byte, error) {
 	return b, err
 }
 
-// setString reads a string that is kept.
-func setString[T any](at func(*T) *string) func(*jsontext.Reader, *T) error {
+// setString reads a string, and copies it.
+func setString[T any](member func(*T) *string) func(*jsontext.Reader, *T) error {
 	return func(r *jsontext.Reader, into *T) error {
 		b, err := text(r)
-		*at(into) = string(b)
+		*member(into) = string(b)
 		return err
 	}
 }
 
-// setWaveID reads an ID that is kept.
-func setWaveID(at func(*target.Wave) *string) func(*jsontext.Reader, *target.Wave) error {
+// setWaveID reads an ID, and copies it.
+func setWaveID(member func(*target.Wave) *string) func(*jsontext.Reader, *target.Wave) error {
 	return func(r *jsontext.Reader, into *target.Wave) error {
 		b, err := identifier(r)
-		*at(into) = string(b)
+		*member(into) = string(b)
 		return err
 	}
 }
@@ -189,8 +187,8 @@ type segmentLine struct {
 	address, size, start optional
 }
 
-// launchLine is a line of a launch, or launched_by in a sample, where id may name
-// a launch instead.
+// launchLine is a line of a launch, or launched_by in a sample, where id may refer to a
+// launch instead.
 type launchLine struct {
 	id, api, comm       []byte
 	pid, tid, time, end optional
@@ -209,8 +207,8 @@ type sampleLine struct {
 	hasLaunchedBy bool
 }
 
-// The members that are read, and no others. docs/gpu-samples.schema.json
-// describes the same; a test compares them.
+// All members that are read. docs/gpu-samples.schema.json describes the same; a test
+// compares them.
 var (
 	formatFields = []jsontext.Field[formatLine]{
 		{Name: "record", Read: skip[formatLine]},
@@ -306,7 +304,7 @@ func readSegments(r *jsontext.Reader, l *moduleLine) error {
 		if err := jsontext.Members(r, &s, segmentFields); err != nil {
 			return err
 		}
-		if !s.address.isGiven || !s.size.isGiven || !s.start.isGiven {
+		if !s.address.isPresent || !s.size.isPresent || !s.start.isPresent {
 			return r.Fail(start, "expected address, size and start")
 		}
 		out := target.Segment{Section: s.section, Address: s.address.value, Size: s.size.value, Start: s.start.value}
@@ -332,22 +330,22 @@ func readFrames(r *jsontext.Reader, l *launchLine) error {
 	})
 }
 
-// read reads a line of a sample into memory that is used again.
+// read reads a line of a sample into memory that is reused.
 func (l *sampleLine) read(r *jsontext.Reader) error {
 	*l = sampleLine{launch: launchLine{frames: l.launch.frames[:0]}}
 	if err := read(r, l, sampleFields); err != nil {
 		return err
 	}
 	switch {
-	case l.pc.isGiven && (l.offset.isGiven || len(l.module) > 0):
+	case l.pc.isPresent && (l.offset.isPresent || len(l.module) > 0):
 		return errors.New("pc stands beside module or module_offset, expected one or the others")
-	case !l.pc.isGiven && len(l.module) == 0:
+	case !l.pc.isPresent && len(l.module) == 0:
 		return errors.New("has neither pc nor module")
-	case !l.pc.isGiven && !l.offset.isGiven:
+	case !l.pc.isPresent && !l.offset.isPresent:
 		return errors.New("has a module, but no module_offset")
 	case !l.hasLaunchedBy:
 		return nil
-	case len(l.launch.id) > 0 && (l.launch.pid.isGiven || l.launch.tid.isGiven || l.launch.time.isGiven || l.launch.end.isGiven || l.launch.hasFrames):
+	case len(l.launch.id) > 0 && (l.launch.pid.isPresent || l.launch.tid.isPresent || l.launch.time.isPresent || l.launch.end.isPresent || l.launch.hasFrames):
 		return errors.New("launched_by: launch stands beside other members, expected it alone")
 	case len(l.launch.id) > 0:
 		return nil
@@ -358,27 +356,27 @@ func (l *sampleLine) read(r *jsontext.Reader) error {
 	return nil
 }
 
-// check says which member of a launch is missing.
+// check returns an error for the first missing member of a launch.
 func (l *launchLine) check() error {
 	switch {
-	case !l.pid.isGiven:
+	case !l.pid.isPresent:
 		return errors.New("has no pid")
-	case !l.tid.isGiven:
+	case !l.tid.isPresent:
 		return errors.New("has no tid")
 	case !l.hasFrames:
 		return errors.New("has no frames")
-	case l.end.isGiven && (!l.time.isGiven || l.end.value < l.time.value):
+	case l.end.isPresent && (!l.time.isPresent || l.end.value < l.time.value):
 		return errors.New("has an end that is not behind its time")
 	}
 	return nil
 }
 
-// launch is the launch that a line describes, with frames of the line.
+// launch returns the launch that a line describes, with frames of the line.
 func (l *launchLine) launch() gpusamples.Launch {
 	return gpusamples.Launch{
 		PID: int(l.pid.value), TID: int(l.tid.value), //nolint:gosec // of 31 bits
-		Comm: string(l.comm), API: string(l.api), Time: l.time.value, HasTime: l.time.isGiven,
-		End: l.end.value, HasEnd: l.end.isGiven, Frames: l.frames,
+		Comm: string(l.comm), API: string(l.api), Time: l.time.value, HasTime: l.time.isPresent,
+		End: l.end.value, HasEnd: l.end.isPresent, Frames: l.frames,
 	}
 }
 
@@ -396,7 +394,7 @@ func readFormat(r *jsontext.Reader) (*formatLine, error) {
 		return nil, err
 	}
 	switch {
-	case !l.version.isGiven:
+	case !l.version.isPresent:
 		return nil, errors.New("has no format_version, expected 1")
 	case l.version.value != formatVersion:
 		return nil, fmt.Errorf("format_version is %s, expected %d", strconv.FormatUint(l.version.value, 10), formatVersion)

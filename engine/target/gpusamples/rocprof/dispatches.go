@@ -29,18 +29,18 @@ var kernelFields = []field{
 	{path: "kernel_object"}, {path: "kernel_code_entry_byte_offset"}, {path: "kernel_address.handle"},
 }
 
-// A kernelSymbol is what a kernel names: the code object that it is in, and the address of
-// its first instruction; 0 where that is not told.
+// kernelSymbol is the code object of a kernel, and the address of its first instruction; 0
+// where that is unknown.
 type kernelSymbol struct{ object, entry uint64 }
 
-// addKernel keeps a kernel.
+// addKernel adds a kernel.
 func (p *process) addKernel(v *values) error {
 	id, ok := v.number(kernelID)
 	if !ok {
 		return errNoKernelID
 	}
 	if id == 0 {
-		return nil // the first element, which stands for none
+		return nil // the first element, a placeholder
 	}
 	var k kernelSymbol
 	k.object, _ = v.number(kernelObject)
@@ -48,7 +48,7 @@ func (p *process) addKernel(v *values) error {
 	if descriptor, _ := v.number(kernelDescriptor); k.entry == 0 && descriptor > 0 && v.has(kernelEntry) {
 		k.entry = descriptor + v.numbers[kernelEntry]
 	}
-	// The symbol that a kernel is dispatched by is its descriptor's: NAME.kd.
+	// A kernel is dispatched by the symbol of its descriptor: NAME.kd.
 	name := strings.TrimSuffix(string(v.text(kernelName)), ".kd")
 	if i, again := p.kernels.get(id); again {
 		if i != several && p.kernelFacts[i-p.firstKernel] == k && p.file.facts.Kernels[i].Name == name {
@@ -56,7 +56,7 @@ func (p *process) addKernel(v *values) error {
 		}
 		p.problem("kernel %d is described twice, and differently: neither is used", id)
 	}
-	if err := p.file.keep(len(name) + 160); err != nil {
+	if err := p.file.account(len(name) + 160); err != nil {
 		return err
 	}
 	p.kernels.add(id, len(p.file.facts.Kernels))
@@ -65,7 +65,7 @@ func (p *process) addKernel(v *values) error {
 	return nil
 }
 
-// resolveKernels finds the code objects that kernels are in, and where in them they begin.
+// resolveKernels finds the code objects of kernels, and the kernels' addresses in them.
 func (p *process) resolveKernels() {
 	outside := 0
 	for i, k := range p.kernelFacts {
@@ -112,38 +112,37 @@ var dispatchFields = []field{
 	{path: "dispatch_info.grid_size.x"}, {path: "dispatch_info.grid_size.y"}, {path: "dispatch_info.grid_size.z"},
 }
 
-// dispatchRefs are what a dispatch names.
+// dispatchRefs are the IDs that a dispatch refers to.
 type dispatchRefs struct {
 	kernel, agent, queue uint64
-	isQueued             bool // agent and queue are told
+	isQueued             bool // agent and queue are known
 }
 
-// dispatchBytes is what a dispatch and its launch need, with what is known of them while
-// the file is read.
+// dispatchBytes is the memory of a dispatch and its launch while the file is read.
 const dispatchBytes = 370
 
 // readDispatches reads the dispatches, of which there may be a million. They are counted
 // before, as lists that grow need twice the memory.
 func (p *process) readDispatches(r *jsontext.Reader) error {
 	f, ahead, count := p.file, *r, 0
-	_ = ahead.Array(func(int) error { // what is wrong with it is found again
+	_ = ahead.Array(func(int) error { // its errors are found again below
 		count++
 		f.passed(ahead.At)
 		return ahead.Skip()
 	})
 	count = min(count, (f.maxKept-f.kept)/dispatchBytes)
 	f.facts.Dispatches, f.facts.Launches = slices.Grow(f.facts.Dispatches, count), slices.Grow(f.facts.Launches, count)
-	p.dispatchRefs, p.launches.made = slices.Grow(p.dispatchRefs, count), slices.Grow(p.launches.made, count)
+	p.dispatchRefs, p.launches.calls = slices.Grow(p.dispatchRefs, count), slices.Grow(p.launches.calls, count)
 	return p.readArray(r, dispatchFields, maxRecord, p.addDispatch)
 }
 
-// addDispatch keeps a dispatch.
+// addDispatch adds a dispatch.
 func (p *process) addDispatch(v *values) error {
 	id, ok := v.number(dispatchID)
 	if !ok || id == 0 {
 		return errNoDispatchID
 	}
-	if err := p.file.keep(dispatchBytes); err != nil {
+	if err := p.file.account(dispatchBytes); err != nil {
 		return err
 	}
 	var refs dispatchRefs
@@ -173,20 +172,20 @@ func (p *process) addDispatch(v *values) error {
 	return nil
 }
 
-// sampled says that a sample names a dispatch. Without --kernel-trace nothing else does.
+// sampled adds the dispatch of a sample. Without --kernel-trace it is in samples only.
 func (p *process) sampled(id, correlation uint64) {
 	if _, known := p.dispatches.get(id); known || id == 0 {
 		return
 	}
-	if _, known := p.undescribed[id]; !known && p.file.keep(64) == nil {
+	if _, known := p.undescribed[id]; !known && p.file.account(64) == nil {
 		p.undescribed[id] = correlation
 	}
 }
 
-// resolveDispatches finds the kernels and agents of dispatches, and what launched those
-// that only samples name.
+// resolveDispatches finds the kernels and agents of dispatches, and the launches of
+// dispatches that are in samples only.
 func (p *process) resolveDispatches() {
-	queues := map[uint64]string{} // of which there are few
+	queues := map[uint64]string{} // there are few
 	for i, refs := range p.dispatchRefs {
 		d := &p.file.facts.Dispatches[p.firstDispatch+i]
 		d.PID, d.Kernel = p.pid, p.kernels.find(refs.kernel)

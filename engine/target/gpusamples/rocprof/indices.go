@@ -2,7 +2,7 @@
 
 package rocprof
 
-// indices are where records are, by their IDs. Those of one process are counted from one
+// indices maps the IDs of records to their indices. The IDs of a process count from one
 // on, so that nearly all are in a list.
 type indices struct {
 	list   []int32 // index + listed; 0: none
@@ -10,16 +10,16 @@ type indices struct {
 }
 
 const (
-	// several is the index of what two records describe differently.
+	// several is the index of an ID that two records describe differently.
 	several = -2
-	// listed is what is added in the list: none of it is 0.
+	// listed is added to indices in the list, so that none is 0.
 	listed = 1 - several
-	// maxGap bounds the IDs that are passed over in the list.
+	// maxGap bounds the unused IDs in the list before the next one.
 	maxGap = 16
 )
 
-// add puts the index of a record under its ID. One that is there already is that of
-// several.
+// add adds the index of a record under its ID. The index of an ID that is there already
+// becomes several.
 func (x *indices) add(id uint64, i int) {
 	if _, again := x.get(id); again {
 		i = several
@@ -38,7 +38,7 @@ func (x *indices) add(id uint64, i int) {
 	delete(x.others, id)
 }
 
-// get is the index of a record by its ID, which may be several.
+// get returns the index of a record by its ID, which may be several.
 func (x *indices) get(id uint64) (i int, known bool) {
 	if id < uint64(len(x.list)) && x.list[id] != 0 {
 		return int(x.list[id]) - listed, true
@@ -47,7 +47,7 @@ func (x *indices) get(id uint64) (i int, known bool) {
 	return int(other), known
 }
 
-// find is the index of a record by its ID; -1 where there is none, or several.
+// find returns the index of a record by its ID; -1 where there is none, or several.
 func (x *indices) find(id uint64) int {
 	if i, known := x.get(id); known && i != several {
 		return i

@@ -9,13 +9,13 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// apis are the arrays of calls that may launch, the ones first that say best what did.
+// apis are the arrays of calls that may launch, the most telling ones first.
 var apis = []string{"hip_api", "hsa_api", markers}
 
-// markers is the array of calls that only mark what the program does.
+// markers is the array of calls by which a program only marks its progress.
 const markers = "marker_api"
 
-// maxAncestors bounds the calls that a call is made in.
+// maxAncestors bounds the nesting of calls.
 const maxAncestors = 8
 
 // The members of a call (save_buffer_tracing_api_record).
@@ -34,18 +34,18 @@ var callFields = []field{
 	{path: "start_timestamp"}, {path: "end_timestamp"},
 }
 
-// A call is one of an API. Its ID is the correlation ID of what happens in it, and
-// that of the call that it was made in is its ancestor; 0: none.
+// call is a call of an API. Its ID is the correlation ID of the operations in it; ancestor
+// is the ID of the call that it is nested in; 0: none.
 type call struct {
 	ancestor        uint64
 	start, end      uint64
 	kind, operation uint32
-	thread          int32 // -1: not told
-	rank            int8  // of its array in apis
+	thread          int32 // -1: unknown
+	rank            int8  // index of its array in apis
 	state           callState
 }
 
-// A callState says whether a call is known.
+// callState is how far a call is known.
 type callState uint8
 
 const (
@@ -54,21 +54,21 @@ const (
 	callAmbiguous           // several records describe it differently
 )
 
-// launches are those of a process. Millions of calls may have launched nothing: only those
-// that dispatches name are kept, with those that they were made in.
+// launches are the launches of a process. Millions of calls may have launched nothing: only
+// calls of dispatches are kept, and the calls that they are nested in.
 type launches struct {
 	process       *process
 	first         int              // in facts
 	byCorrelation map[uint64]int32 // in facts
 	byThread      map[int]int32    // of dispatches without a correlation ID
 	arrays        []callArray
-	made          []call          // of the launches from first on
-	others        map[uint64]call // in which these were made
+	calls         []call          // of the launches from first on
+	others        map[uint64]call // the calls that these are nested in
 	isLate        bool            // a dispatch came behind calls
 }
 
-// A callArray is where an array of calls is.
-type callArray struct{ at, rank int }
+// callArray is the place of an array of calls.
+type callArray struct{ offset, rank int }
 
 // add returns the index of the launch of a correlation ID, or of a thread.
 func (l *launches) add(correlation uint64, thread int) int {
@@ -91,19 +91,19 @@ func (l *launches) add(correlation uint64, thread int) int {
 		l.byThread[thread] = i
 	}
 	facts.Launches = append(facts.Launches, gpusamples.Launch{PID: -1, TID: thread})
-	l.made = append(l.made, l.others[correlation])
+	l.calls = append(l.calls, l.others[correlation])
 	return int(i)
 }
 
-// call is that of a correlation ID; its state is callUnknown where there is none.
+// call returns the call of a correlation ID; its state is callUnknown where there is none.
 func (l *launches) call(id uint64) call {
 	if i, ok := l.byCorrelation[id]; ok {
-		return l.made[int(i)-l.first]
+		return l.calls[int(i)-l.first]
 	}
 	return l.others[id]
 }
 
-// read reads an array of calls. Dispatches stand before calls, as a rule.
+// read reads an array of calls. Dispatches are before calls, as a rule.
 func (l *launches) read(r *jsontext.Reader, rank int) error {
 	r.Next()
 	l.arrays = append(l.arrays, callArray{r.At, rank})
@@ -113,7 +113,7 @@ func (l *launches) read(r *jsontext.Reader, rank int) error {
 	return l.scan(r, rank, func(id uint64) bool { _, ok := l.byCorrelation[id]; return ok })
 }
 
-// scan keeps the calls that are wanted.
+// scan adds the calls that are wanted.
 func (l *launches) scan(r *jsontext.Reader, rank int, isWanted func(id uint64) bool) error {
 	return l.process.each(r, l.process.file.newRecords(callFields, maxRecord), func(v *values, _ int) error {
 		id, ok := v.number(callID)
@@ -127,12 +127,12 @@ func (l *launches) scan(r *jsontext.Reader, rank int, isWanted func(id uint64) b
 		c.ancestor, _ = v.number(callAncestor)
 		c.start, _ = v.number(callStart)
 		c.end, _ = v.number(callEnd)
-		return l.keep(id, c)
+		return l.addCall(id, c)
 	})
 }
 
-// keep keeps a call.
-func (l *launches) keep(id uint64, c call) error {
+// addCall adds a call.
+func (l *launches) addCall(id uint64, c call) error {
 	before := l.call(id)
 	isDifferent := before != c
 	switch {
@@ -144,11 +144,11 @@ func (l *launches) keep(id uint64, c call) error {
 		c.state = callAmbiguous
 	}
 	if i, ok := l.byCorrelation[id]; ok {
-		l.made[int(i)-l.first] = c
+		l.calls[int(i)-l.first] = c
 		return nil
 	}
 	if _, again := l.others[id]; !again {
-		if err := l.process.file.keep(128); err != nil {
+		if err := l.process.file.account(128); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,7 @@ func (l *launches) keep(id uint64, c call) error {
 	return nil
 }
 
-// isCall says whether one call has a correlation ID.
+// isCall reports whether exactly one call has a correlation ID.
 func (l *launches) isCall(id uint64) bool { return l.call(id).state == callKnown }
 
 // find finds the calls that were not known to be wanted when they were read.
@@ -176,8 +176,8 @@ func (l *launches) find() {
 		}
 	}
 	for range maxAncestors {
-		for i := range l.made {
-			want(l.made[i].ancestor)
+		for i := range l.calls {
+			want(l.calls[i].ancestor)
 		}
 		for _, c := range l.others {
 			want(c.ancestor)
@@ -201,17 +201,15 @@ func (l *launches) find() {
 	}
 }
 
-// scanAgain scans an array that was read before. What is wrong with its records was said
-// then.
+// scanAgain scans an array that was read before, without adding its problems again.
 func (l *launches) scanAgain(a callArray, isWanted func(id uint64) bool) {
 	f := l.process.file
-	said, givenUp := f.problems, f.givenUp
-	_ = l.scan(f.reader(a.at), a.rank, isWanted) // where the text is cut is known, too
-	f.problems, f.givenUp = said, givenUp
+	said, abandoned := f.problems, f.abandoned
+	_ = l.scan(f.reader(a.offset), a.rank, isWanted) // a truncated text is a problem already
+	f.problems, f.abandoned = said, abandoned
 }
 
-// resolve says of launches what call made them: the outermost one, in which others may
-// have been made.
+// resolve sets the call of each launch: the outermost one.
 func (l *launches) resolve() {
 	facts := &l.process.file.facts
 	for _, i := range l.byThread {
@@ -240,5 +238,5 @@ func (l *launches) resolve() {
 			launch.End = c.end
 		}
 	}
-	l.made, l.others, l.byCorrelation, l.byThread = nil, nil, nil, nil
+	l.calls, l.others, l.byCorrelation, l.byThread = nil, nil, nil, nil
 }

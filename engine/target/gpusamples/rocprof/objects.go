@@ -30,25 +30,25 @@ var objectFields = []field{
 	{path: "load_base"}, {path: "load_size"}, {path: "load_delta"}, {path: "memory_size"},
 }
 
-// A codeObject is what is known of a module beyond gpusamples.Module. Its PC at an offset
-// is base + offset, and its ELF virtual address base + offset - delta.
+// codeObject has the facts of a module beyond gpusamples.Module. The PC at an offset is
+// base + offset, and the ELF virtual address base + offset - delta.
 type codeObject struct {
 	agent, base, size uint64
 	delta             uint64 // two's complement: it may be negative
-	lanes             uint32 // of a wave on its agent; 0 where that is not told
+	lanes             uint32 // of a wave on its agent; 0 where it is unknown
 }
 
-// addObject keeps a code object.
+// addObject adds a code object.
 func (p *process) addObject(v *values) error {
 	id, ok := v.number(objectID)
 	if !ok {
 		return errNoObjectID
 	}
 	if id == 0 {
-		return nil // the first element, which stands for none
+		return nil // the first element, a placeholder
 	}
 	uri := string(v.text(objectURI))
-	if err := p.file.keep(len(uri) + 1024); err != nil {
+	if err := p.file.account(len(uri) + 1024); err != nil {
 		return err
 	}
 	var o codeObject
@@ -81,8 +81,7 @@ func (p *process) addObject(v *values) error {
 	return nil
 }
 
-// resolveObjects finds what agents the code objects are for, and makes the index of
-// addresses.
+// resolveObjects finds the agents of the code objects, and builds the index of addresses.
 func (p *process) resolveObjects() {
 	var ranges []gpusamples.Range
 	for i := range p.objectFacts {
@@ -101,11 +100,11 @@ func (p *process) resolveObjects() {
 	p.places = gpusamples.NewPlaces(ranges)
 }
 
-// object is what is known of a module.
+// object returns the codeObject of a module.
 func (p *process) object(module int) *codeObject { return &p.objectFacts[module-p.firstModule] }
 
-// locate finds out of a module's URI which bytes of which file it is. Its path is that of
-// the machine that was profiled: nothing is opened here.
+// locate sets a module's file and range of bytes from its URI. The path is of the machine
+// that was profiled: nothing is opened here.
 func locate(m *gpusamples.Module) error {
 	scheme, rest, ok := strings.Cut(m.URI, "://")
 	if !ok {
@@ -142,7 +141,7 @@ func locate(m *gpusamples.Module) error {
 	return nil
 }
 
-// byteRange reads the parameters offset and size. Size 0 is to the end.
+// byteRange reads the parameters offset and size. Size 0 stands for up to the end.
 func byteRange(parameters string) (offset, size uint64, err error) {
 	for p := range strings.SplitSeq(parameters, "&") {
 		var into *uint64

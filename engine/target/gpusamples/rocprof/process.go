@@ -13,11 +13,11 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// A process is one that was profiled. All IDs are its own.
+// process is a process that was profiled. All IDs are its own.
 type process struct {
 	file  *File
 	index int
-	pid   int // -1: not told
+	pid   int // -1: unknown
 	name  string
 
 	agents        map[uint64]agent // by handle
@@ -31,8 +31,8 @@ type process struct {
 	dispatches    indices        // by dispatch_id
 	dispatchRefs  []dispatchRefs // of the dispatches from firstDispatch on
 	firstDispatch int
-	// undescribed are the correlation IDs of dispatches that only samples name, and
-	// sampledLaunches what launched them, by dispatch_id.
+	// undescribed are the correlation IDs of dispatches that are in samples only, and
+	// sampledLaunches their launches, by dispatch_id.
 	undescribed     map[uint64]uint64
 	sampledLaunches indices
 	launches        launches
@@ -40,10 +40,10 @@ type process struct {
 	places          gpusamples.Places
 	chunks          []chunk
 
-	member string // that is read
+	member string // being read
 }
 
-// read reads the file. What is wrong with it is a problem.
+// read reads the file. Errors become problems.
 func (f *File) read() {
 	r := f.reader(0)
 	err := r.Object(func(name []byte) error {
@@ -58,15 +58,15 @@ func (f *File) read() {
 	if err != nil {
 		f.problem("%v: the rest of the file is not read", err)
 	}
-	f.giveBack(0, len(f.data))
+	f.releasePages(0, len(f.data))
 }
 
-// readProcess reads what stands in the file of one process.
+// readProcess reads the object of one process.
 func (f *File) readProcess(r *jsontext.Reader, i int) error {
 	if r.Next() != '{' {
 		return f.leaveOut(r, jsontext.Within(r.Unexpected("an object"), fmt.Sprintf(".%s[%d]", topMember, i)))
 	}
-	if err := f.keep(4096); err != nil {
+	if err := f.account(4096); err != nil {
 		return f.leaveOut(r, err)
 	}
 	p := &process{
@@ -84,7 +84,7 @@ func (f *File) readProcess(r *jsontext.Reader, i int) error {
 		"kernel_symbols": p.array(kernelFields, maxRecord, p.addKernel),
 		"buffer_records": {'{', p.readRecords},
 	})
-	p.resolve() // what was read, if the text is cut here
+	p.resolve() // also where the text is truncated here
 	return err
 }
 
@@ -101,14 +101,14 @@ func (p *process) readRecords(r *jsontext.Reader) error {
 	return p.members(r, members)
 }
 
-// A member is how one of an object is read, and with what it begins: 0 for a number.
+// member is how a member of an object is read, and the byte that it begins with: 0 for a
+// number.
 type member struct {
 	begin byte
 	read  func(r *jsontext.Reader) error
 }
 
-// members reads those of an object that are known. One that is of another kind is left
-// out.
+// members reads the known members of an object. A member of another type is left out.
 func (p *process) members(r *jsontext.Reader, known map[string]member) error {
 	return r.Object(func(name []byte) error {
 		m, ok := known[string(name)]
@@ -128,7 +128,7 @@ func (p *process) members(r *jsontext.Reader, known map[string]member) error {
 	})
 }
 
-// leaveOut passes over a value that is wrong.
+// leaveOut skips a value that is wrong.
 func (f *File) leaveOut(r *jsontext.Reader, err error) error {
 	if err := r.Skip(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (f *File) leaveOut(r *jsontext.Reader, err error) error {
 	return nil
 }
 
-// array reads an array of records, and gives each to add.
+// array returns the member that is an array of records, and calls add for each.
 func (p *process) array(fields []field, most int, add func(*values) error) member {
 	return member{'[', func(r *jsontext.Reader) error { return p.readArray(r, fields, most, add) }}
 }
@@ -146,9 +146,9 @@ func (p *process) readArray(r *jsontext.Reader, fields []field, most int, add fu
 	return p.each(r, p.file.newRecords(fields, most), func(v *values, _ int) error { return add(v) })
 }
 
-// each reads an array of records, and gives each to add with its offset. What is wrong with
-// one is a problem, and the next is read.
-func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at int) error) error {
+// each reads an array of records, and calls add for each with its offset. A record that is
+// wrong is a problem, and the next is read.
+func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, offset int) error) error {
 	f, wrong := p.file, 0
 	return r.Array(func(i int) error {
 		f.passed(r.At)
@@ -156,46 +156,46 @@ func (p *process) each(r *jsontext.Reader, s *records, add func(v *values, at in
 			return r.Skip()
 		}
 		r.Next()
-		at := r.At
+		offset := r.At
 		err := s.next(r)
 		if err != nil && !isWrongRecord(err) {
 			return err
 		}
 		isRead := err == nil
 		if isRead {
-			err = add(&s.values, at)
+			err = add(&s.values, offset)
 		}
 		if err == nil {
 			return nil
 		}
 		if wrong++; wrong == maxWrong {
-			f.givenUp++
+			f.abandoned++
 		}
-		if !f.problems.HasRoom(maxProblems) { // putting it into words takes longer than to read it
+		if !f.problems.HasRoom(maxProblems) { // formatting takes longer than reading
 			return nil
 		}
 		if isRead {
-			err = &wrongRecord{r.Fail(at, "%v", err)}
+			err = &wrongRecord{r.Fail(offset, "%v", err)}
 		}
 		p.problem("%v", jsontext.Within(err, fmt.Sprintf(".%s[%d]", p.member, i)))
 		return nil
 	})
 }
 
-// problem adds what is wrong with the process.
+// problem adds a problem of the process.
 func (p *process) problem(format string, args ...any) {
-	p.file.problem(p.told()+format, args...)
+	p.file.problem(p.prefix()+format, args...)
 }
 
-// told is what a message says of the process where there are several.
-func (p *process) told() string {
+// prefix returns the beginning of messages about the process where there are several.
+func (p *process) prefix() string {
 	if p.index == 0 {
 		return ""
 	}
 	return fmt.Sprintf("process %d of the file: ", p.index+1)
 }
 
-// readMetadata reads who the process is.
+// readMetadata reads the ID and the name of the process.
 func (p *process) readMetadata(r *jsontext.Reader) error {
 	return p.members(r, map[string]member{
 		"pid": {'0', func(r *jsontext.Reader) error {
@@ -226,7 +226,7 @@ func (p *process) readMetadata(r *jsontext.Reader) error {
 	})
 }
 
-// resolve finds what records name, when all of the process were read.
+// resolve finds what the records refer to, when all of the process were read.
 func (p *process) resolve() {
 	p.resolveObjects()
 	p.resolveKernels()
@@ -245,7 +245,7 @@ func (p *process) text(r *jsontext.Reader) (string, error) {
 	}
 	text, err := textOf(raw)
 	if err == nil {
-		err = p.file.keep(len(text) + 16)
+		err = p.file.account(len(text) + 16)
 	}
 	if err != nil {
 		p.problem("%v: it is left out", err)
@@ -254,11 +254,11 @@ func (p *process) text(r *jsontext.Reader) (string, error) {
 	return string(text), nil
 }
 
-// textOf is the text of a string that may be kept.
+// textOf returns the text of a string that is not too long.
 func textOf(raw jsontext.Raw) (text []byte, err error) {
 	size := len(raw.Data) - len(`""`)
 	r := raw.Reader()
-	if size <= maxEscape*jsontext.MaxText { // else it is not even looked at
+	if size <= maxEscape*jsontext.MaxText { // else it is too long without a look at it
 		if text, err = r.Text(); err != nil {
 			return nil, err
 		}
@@ -270,10 +270,10 @@ func textOf(raw jsontext.Raw) (text []byte, err error) {
 	return text, nil
 }
 
-// maxEscape is how many bytes stand for one, at most.
+// maxEscape is the most bytes that encode one byte.
 const maxEscape = 6
 
-// Why records are left out that do not say what they describe.
+// The reasons for leaving out records without an ID.
 var (
 	errNoHandle     = errors.New("has no id.handle")
 	errNoObjectID   = errors.New("has no code_object_id")
@@ -283,10 +283,10 @@ var (
 	errNoOffset     = errors.New("has no record.pc.code_object_offset")
 )
 
-// An agent is a processor, of which some are GPUs.
+// agent is a processor: a GPU or a CPU.
 type agent struct {
 	name  string
-	id    string // as users know it
+	id    string // the user's name for it
 	lanes uint32 // of a wave
 }
 
@@ -304,7 +304,7 @@ var agentFields = []field{{path: "id.handle"}, {path: "type"}, {path: "name", is
 // agentTypeGPU is ROCPROFILER_AGENT_TYPE_GPU.
 const agentTypeGPU = 2
 
-// maxLanes is how many lanes an execution mask has bits for.
+// maxLanes is the number of lanes in an execution mask.
 const maxLanes = 64
 
 func (p *process) addAgent(v *values) error {
@@ -328,7 +328,7 @@ func (p *process) addAgent(v *values) error {
 		}
 		return nil
 	}
-	if err := p.file.keep(len(a.name) + 256); err != nil {
+	if err := p.file.account(len(a.name) + 256); err != nil {
 		return err
 	}
 	if len(p.agents) == 0 {
@@ -340,7 +340,7 @@ func (p *process) addAgent(v *values) error {
 	return nil
 }
 
-// agentID is what users know an agent by.
+// agentID returns the user's name of an agent.
 func (p *process) agentID(handle uint64) string {
 	if a, ok := p.agents[handle]; ok {
 		return a.id
@@ -348,7 +348,7 @@ func (p *process) agentID(handle uint64) string {
 	return strconv.FormatUint(handle, 10)
 }
 
-// id31 makes a process or thread ID of a number; -1 where it is none.
+// id31 converts a number to a process or thread ID; -1 where it is none.
 func id31(n uint64, ok bool) int {
 	if !ok || n > math.MaxInt32 {
 		return -1

@@ -11,17 +11,17 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// topMember is the member of the file that has everything.
+// topMember is the member of the file that contains everything.
 const topMember = "rocprofiler-sdk-tool"
 
-// maxAhead is how far topMember is looked for.
+// maxAhead bounds the search for topMember.
 const maxAhead = 1 << 20
 
-// advice is how that is recorded which can be read.
+// advice is how to record a file that can be read.
 const advice = "record JSON: rocprofv3 --pc-sampling-beta-enabled --pc-sampling-method host_trap --pc-sampling-unit time " +
 	"--pc-sampling-interval 100 --kernel-trace --hip-trace --output-format json -- PROGRAM, and give *_results.json"
 
-// otherOutputs are the other files that rocprofv3 writes.
+// otherOutputs are the beginnings of the other files that rocprofv3 writes.
 var otherOutputs = []struct{ begin, reason string }{
 	{"SQLite format 3\x00", "a rocpd database: no release of ROCm writes samples of program counters into one"},
 	{`"Sample_Timestamp","Exec_Mask",`, "a CSV of PC samples by rocprofv3, which has the texts of instructions but no addresses"},
@@ -31,7 +31,7 @@ var otherOutputs = []struct{ begin, reason string }{
 	{`"Node_Id","Logical_Node_Id",`, "a CSV of agents by rocprofv3, which has no samples"},
 }
 
-// recognise says why a file is no JSON of rocprofv3; nil where it is one.
+// recognise returns the reason why a file is no JSON of rocprofv3; nil where it is one.
 func recognise(data []byte) error {
 	for _, o := range otherOutputs {
 		if bytes.HasPrefix(data, []byte(o.begin)) {

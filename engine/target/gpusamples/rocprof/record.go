@@ -15,7 +15,7 @@ import (
 // maxFields bounds the members of a record that are read.
 const maxFields = 16
 
-// A field is a member of a record that is read.
+// field is a member of a record that is read.
 type field struct {
 	path   string // of the member, with dots
 	isText bool   // else it is a whole number
@@ -25,13 +25,13 @@ type field struct {
 type values struct {
 	numbers  [maxFields]uint64 // two's complement where they are negative
 	texts    [maxFields][]byte // valid until the next record is read
-	given    uint32            // a bit for each field
+	present  uint32            // a bit for each field
 	negative uint32
 }
 
-func (v *values) has(field int) bool { return v.given&(1<<field) != 0 }
+func (v *values) has(field int) bool { return v.present&(1<<field) != 0 }
 
-// number is a member that is not negative; false where it is absent or negative.
+// number returns a member that is not negative; false where it is absent or negative.
 func (v *values) number(field int) (uint64, bool) {
 	if !v.has(field) || v.negative&(1<<field) != 0 {
 		return 0, false
@@ -39,7 +39,7 @@ func (v *values) number(field int) (uint64, bool) {
 	return v.numbers[field], true
 }
 
-// text is a string; nil where it is absent.
+// text returns a string; nil where it is absent.
 func (v *values) text(field int) []byte {
 	if !v.has(field) {
 		return nil
@@ -47,7 +47,7 @@ func (v *values) text(field int) []byte {
 	return v.texts[field]
 }
 
-// A node is a member that is read, or an object with some that are.
+// node is a member that is read, or an object with such members.
 type node struct {
 	name     string
 	field    int // -1: an object
@@ -55,7 +55,7 @@ type node struct {
 	children []*node
 }
 
-// nodes makes a tree of fields.
+// nodes builds the tree of fields.
 func nodes(fields []field) *node {
 	root := &node{field: -1}
 	for i, f := range fields {
@@ -73,7 +73,7 @@ func nodes(fields []field) *node {
 	return root
 }
 
-// child is a member of an object; nil where it is not read, or the object is not.
+// child returns a member of an object; nil where it, or the object, is not read.
 func (n *node) child(name []byte) *node {
 	if n == nil {
 		return nil
@@ -86,42 +86,42 @@ func (n *node) child(name []byte) *node {
 	return nil
 }
 
-// records reads the records of an array: those that the writer laid out as others before
-// by their shapes, the rest member by member.
+// records reads the records of an array: by their shapes where the writer laid them out as
+// others before, the rest member by member.
 type records struct {
 	values
 
 	root *node
 	most int // bytes of a record
-	// learnsNone reads all records member by member: those that are large are few.
+	// learnsNone reads all records member by member: large records are few.
 	learnsNone bool
 	shapes     []*shape
 	learned    int
 }
 
-// newRecords makes a reader of records of at most so many bytes.
+// newRecords returns a reader of records of at most so many bytes.
 func (f *File) newRecords(fields []field, most int) *records {
 	return &records{root: nodes(fields), most: most, learnsNone: f.noShapes || most > maxRecord}
 }
 
 const (
-	// maxShapes is how many ways of laying out a record are known at once: calls of an
-	// API have as many as they have lists of arguments.
+	// maxShapes bounds the layouts of a record that are known at once: calls of an API
+	// have one for each list of arguments.
 	maxShapes = 16
 	// maxShapeBytes bounds a record whose shape is learned.
 	maxShapeBytes = 1 << 13
-	// manyShapes is when shapes seem to be all different; of those that come then, one of
-	// so many is learned.
+	// manyShapes is the number from which on all shapes seem to differ; then one of
+	// oneShapeOf is learned.
 	manyShapes, oneShapeOf = 256, 64
 )
 
-// A wrongRecord is what is wrong with one record, behind which the text goes on.
+// wrongRecord is the error of one record; the ones behind it can be read.
 type wrongRecord struct{ reason error }
 
 func (e *wrongRecord) Error() string { return e.reason.Error() + ": the record is left out" }
 func (e *wrongRecord) Unwrap() error { return e.reason }
 
-// isWrongRecord says whether an error is of one record only.
+// isWrongRecord reports whether an error is of one record only.
 func isWrongRecord(err error) bool {
 	var wrong *wrongRecord
 	return errors.As(err, &wrong)
@@ -144,7 +144,7 @@ func (s *records) next(r *jsontext.Reader) error {
 	return s.general(r)
 }
 
-// wrong passes over an element that is no record.
+// wrong skips an element that is no record.
 func (s *records) wrong(r *jsontext.Reader) error {
 	unexpected := r.Unexpected("an object")
 	if err := r.Skip(); err != nil {
@@ -171,7 +171,7 @@ func (s *records) general(r *jsontext.Reader) error {
 		return &wrongRecord{err}
 	}
 	if w.shape != nil {
-		w.shape.end(text.Data[w.from:], &s.values)
+		w.shape.end(text.Data[w.end:], &s.values)
 		if len(s.shapes) < maxShapes {
 			s.shapes = append(s.shapes, nil)
 		}
@@ -181,7 +181,7 @@ func (s *records) general(r *jsontext.Reader) error {
 	return nil
 }
 
-// learns says whether the shape of a record is worth to be learned.
+// learns reports whether the shape of a record is worth learning.
 func (s *records) learns(size int) bool {
 	if size > maxShapeBytes || s.learnsNone {
 		return false
@@ -190,12 +190,12 @@ func (s *records) learns(size int) bool {
 	return s.learned < manyShapes || s.learned%oneShapeOf == 0
 }
 
-// A walker reads a record member by member.
+// walker reads a record member by member.
 type walker struct {
 	r     *jsontext.Reader
 	into  *values
 	shape *shape // nil where it is not learned
-	from  int    // what stands behind the last value of shape
+	end   int    // what stands behind the last value of shape
 }
 
 func (w *walker) object(n *node) error {
@@ -227,16 +227,16 @@ func (w *walker) value(n *node) error {
 	return w.r.Skip()
 }
 
-// give says that a field is there.
-func (w *walker) give(n *node) error {
+// setPresent sets the bit of a field that is there.
+func (w *walker) setPresent(n *node) error {
 	if w.into.has(n.field) {
 		return w.r.Fail(w.r.Offset(), "the member is given twice")
 	}
-	w.into.given |= 1 << n.field
+	w.into.present |= 1 << n.field
 	return nil
 }
 
-// text reads a string, of a member that is read where n is not nil.
+// text reads a string, the value of member n unless that is nil.
 func (w *walker) text(n *node) error {
 	if w.r.Next() != '"' {
 		return w.r.Unexpected("a string")
@@ -252,7 +252,7 @@ func (w *walker) text(n *node) error {
 	if n == nil {
 		return nil
 	}
-	if err := w.give(n); err != nil {
+	if err := w.setPresent(n); err != nil {
 		return err
 	}
 	text, err := textOf(jsontext.Raw{Data: quoted, Offset: offset})
@@ -260,7 +260,7 @@ func (w *walker) text(n *node) error {
 	return err
 }
 
-// number reads a number, of a member that is read where n is not nil.
+// number reads a number, the value of member n unless that is nil.
 func (w *walker) number(n *node) error {
 	w.r.Next()
 	start, offset := w.r.At, w.r.Offset()
@@ -282,57 +282,56 @@ func (w *walker) number(n *node) error {
 	if isNegative {
 		w.into.negative |= 1 << n.field
 	}
-	return w.give(n)
+	return w.setPresent(n)
 }
 
-// wholeNumber reads the whole number of at most 64 bits that stands at an offset. Value is
-// its two's complement.
-func wholeNumber(text []byte, at int) (end int, value uint64, isNegative, ok bool) {
-	if at < len(text) && text[at] == '-' {
+// wholeNumber reads a whole number of at most 64 bits. value is its two's complement.
+func wholeNumber(text []byte, offset int) (end int, value uint64, isNegative, ok bool) {
+	if offset < len(text) && text[offset] == '-' {
 		isNegative = true
-		at++
+		offset++
 	}
-	start := at
-	for at-start <= 8 && len(text)-at >= 8 { // of sixteen digits none is too large
-		eight, ok := eightDigits(binary.LittleEndian.Uint64(text[at:]))
+	start := offset
+	for offset-start <= 8 && len(text)-offset >= 8 { // of sixteen digits none is too large
+		eight, ok := eightDigits(binary.LittleEndian.Uint64(text[offset:]))
 		if !ok {
 			break
 		}
 		value = value*100_000_000 + eight
-		at += 8
+		offset += 8
 	}
-	for at < len(text) {
-		digit := uint64(text[at] - '0')
+	for offset < len(text) {
+		digit := uint64(text[offset] - '0')
 		if digit > 9 {
 			break
 		}
-		if at-start >= 19 { // up to here none is too large
+		if offset-start >= 19 { // up to here none is too large
 			high, low := bits.Mul64(value, 10)
 			sum, carry := bits.Add64(low, digit, 0)
 			if high != 0 || carry != 0 {
-				return at, 0, false, false
+				return offset, 0, false, false
 			}
 			value = sum
 		} else {
 			value = value*10 + digit
 		}
-		at++
+		offset++
 	}
-	if at == start || text[start] == '0' && at > start+1 {
-		return at, 0, false, false
+	if offset == start || text[start] == '0' && offset > start+1 {
+		return offset, 0, false, false
 	}
 	if isNegative {
 		if value > 1<<63 {
-			return at, 0, false, false
+			return offset, 0, false, false
 		}
 		value = -value
 	}
-	return at, value, isNegative, true
+	return offset, value, isNegative, true
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// eightDigits is the number of eight digits, the first of which is the lowest byte.
+// eightDigits returns the number of eight digits, the first of which is the lowest byte.
 func eightDigits(text uint64) (value uint64, ok bool) {
 	const zeros, high, sixes = 0x3030303030303030, 0xf0f0f0f0f0f0f0f0, 0x0606060606060606
 	if text&high != zeros || (text+sixes)&high != zeros {
@@ -344,7 +343,7 @@ func eightDigits(text uint64) (value uint64, ok bool) {
 	return fours * (1 + 10000<<32) >> 32, true
 }
 
-// isPlain says whether a string in quotation marks means the bytes that it has.
+// isPlain reports whether a string in quotation marks has no escapes.
 func isPlain(quoted []byte) bool {
 	for _, c := range quoted[1 : len(quoted)-1] {
 		if c < ' ' || c >= 0x80 || c == '"' || c == '\\' {
@@ -354,22 +353,22 @@ func isPlain(quoted []byte) bool {
 	return true
 }
 
-// A shape is how the writer laid out records: what stands between their values, byte by
-// byte. A record that has the same between its values has the same members.
+// shape is a layout of records: the bytes between their values. A record with the same
+// bytes between its values has the same members.
 type shape struct {
-	parts []part
-	tail  string // behind the last value
-	given uint32
+	parts   []part
+	tail    string // behind the last value
+	present uint32
 }
 
-// A part of a shape is what stands before a value, and the value.
+// part is the bytes before a value, and the value.
 type part struct {
 	before string
 	slot   slot
 	field  int // -1: the value is not read
 }
 
-// A slot is what kind a value is of.
+// slot is the type of a value.
 type slot uint8
 
 const (
@@ -377,72 +376,71 @@ const (
 	slotText               // a plain string
 )
 
-// slot makes the value that was read last a part of the shape.
+// slot adds the value that was read last to the shape.
 func (w *walker) slot(start int, kind slot, n *node) {
 	field := -1
 	if n != nil {
 		field = n.field
 	}
-	w.shape.parts = append(w.shape.parts, part{string(w.r.Data[w.from:start]), kind, field})
-	w.from = w.r.At
+	w.shape.parts = append(w.shape.parts, part{string(w.r.Data[w.end:start]), kind, field})
+	w.end = w.r.At
 }
 
-// end makes what stands behind the last value the end of the shape.
-func (s *shape) end(tail []byte, v *values) { s.tail, s.given = string(tail), v.given }
+// end ends the shape with the bytes behind the last value.
+func (s *shape) end(tail []byte, v *values) { s.tail, s.present = string(tail), v.present }
 
-// read reads a record of this shape; false where it has another.
-func (s *shape) read(data []byte, at int, v *values) (end int, ok bool) {
-	v.given, v.negative = s.given, 0
+// read reads a record of this shape; ok is false where it has another.
+func (s *shape) read(data []byte, offset int, v *values) (end int, ok bool) {
+	v.present, v.negative = s.present, 0
 	for i := range s.parts {
 		p := &s.parts[i]
-		if !hasAt(data, at, p.before) {
+		if !hasAt(data, offset, p.before) {
 			return 0, false
 		}
-		at += len(p.before)
+		offset += len(p.before)
 		if p.slot == slotText {
-			n := plainBytes(data, at)
+			n := plainBytes(data, offset)
 			if n < 0 {
 				return 0, false
 			}
 			if p.field >= 0 {
-				v.texts[p.field] = data[at+1 : at+1+n]
+				v.texts[p.field] = data[offset+1 : offset+1+n]
 			}
-			at += n + 2
+			offset += n + 2
 			continue
 		}
-		if p.field < 0 && at+1 < len(data) && isDigit(data[at]) && !isDigit(data[at+1]) {
-			at++ // as most numbers that are not read
+		if p.field < 0 && offset+1 < len(data) && isDigit(data[offset]) && !isDigit(data[offset+1]) {
+			offset++ // as most numbers that are not read
 			continue
 		}
-		end, value, isNegative, ok := wholeNumber(data, at)
+		end, value, isNegative, ok := wholeNumber(data, offset)
 		if !ok {
 			return 0, false
 		}
-		if at = end; p.field >= 0 {
+		if offset = end; p.field >= 0 {
 			v.numbers[p.field] = value
 			if isNegative {
 				v.negative |= 1 << p.field
 			}
 		}
 	}
-	if !hasAt(data, at, s.tail) {
+	if !hasAt(data, offset, s.tail) {
 		return 0, false
 	}
-	return at + len(s.tail), true
+	return offset + len(s.tail), true
 }
 
-func hasAt(data []byte, at int, text string) bool {
-	return len(data)-at >= len(text) && string(data[at:at+len(text)]) == text
+func hasAt(data []byte, offset int, text string) bool {
+	return len(data)-offset >= len(text) && string(data[offset:offset+len(text)]) == text
 }
 
-// plainBytes is how many bytes the plain string has that stands at an offset; -1: there is
-// none.
-func plainBytes(data []byte, at int) int {
-	if at >= len(data) || data[at] != '"' {
+// plainBytes returns the length of the plain string at an offset; -1: there is none.
+func plainBytes(data []byte, offset int) int {
+	if offset >= len(data) || data[offset] != '"' {
 		return -1
 	}
-	n := bytes.IndexByte(data[at+1:min(len(data), at+2+maxShapeBytes)], '"')
-	if n < 0 || !isPlain(data[at:at+n+2]) {
+	n := bytes.IndexByte(data[offset+1:min(len(data), offset+2+maxShapeBytes)], '"')
+	if n < 0 || !isPlain(data[offset:offset+n+2]) {
 		return -1
 	}
 	return n

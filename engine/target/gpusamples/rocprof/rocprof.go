@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rocprof reads what rocprofv3, the profiler of ROCm, writes with --output-format
+// Package rocprof reads the output of rocprofv3, the profiler of ROCm, with --output-format
 // json: samples of program counters by host trap or stochastic, code objects, kernels,
 // dispatches, and the calls that launched them. The file has one object for each process:
 //
@@ -9,10 +9,10 @@
 //	  "buffer_records": {"kernel_dispatch": [...], "hip_api": [...],
 //	    "pc_sample_host_trap": [...], "pc_sample_stochastic": [...]}}]}
 //
-// IDs are those of one process. Members may stand in any order.
+// IDs are unique within a process. Members may be in any order.
 //
-// A record that is wrong is a problem, and costs only itself; a file that is cut is read
-// as far as it goes. The memory in use does not grow with the samples.
+// A record that is wrong is a problem, and only it is left out; a truncated file is read
+// up to its end. The memory in use does not grow with the samples.
 package rocprof
 
 import (
@@ -25,26 +25,26 @@ import (
 	"github.com/unwindd/unwindd/internal/problems"
 )
 
-// Form is the name of the form.
+// Form is the name of the format.
 const Form = "rocprofv3"
 
-// clock is what all times are by: those of the GPU are translated to it.
+// clock is the clock of all times; times of the GPU are translated to it.
 const clock = "CLOCK_BOOTTIME"
 
 const (
 	maxRecord = 1 << 20 // bytes
 	// maxAgent bounds an agent, which has a list of hundreds of caches.
 	maxAgent = 16 << 20
-	// maxKept bounds the bytes that are kept of all but samples.
+	// maxKept bounds the bytes of memory of everything except samples.
 	maxKept     = 384 << 20
 	maxProblems = 100
-	// maxWrong is when so much of an array is wrong that reading on is in vain.
+	// maxWrong is the number of wrong elements after which an array is not read on.
 	maxWrong = 1 << 20
-	// maxMapped is how much of the file is read before its pages are given back.
+	// maxMapped is how much of the file is read before its pages are released.
 	maxMapped = 32 << 20
 )
 
-// A File is a file of rocprofv3, a gpusamples.File. It may be used concurrently, but for
+// File is a file of rocprofv3, a gpusamples.File. It may be used concurrently, except for
 // Close.
 type File struct {
 	path      string
@@ -59,14 +59,14 @@ type File struct {
 
 	kept, maxKept int
 	maxMapped     int
-	passedTo      int // what is before it was given back
+	releasedTo    int // the pages before it were released
 	problems      problems.List[string]
-	givenUp       int // arrays
+	abandoned     int // arrays
 }
 
-// Open maps a file and reads all but its samples. The error of a file that is no JSON of
-// rocprofv3 wraps gpusamples.ErrOtherForm; that of other files of rocprofv3 says what is
-// recorded instead.
+// Open maps a file and reads all except its samples. The error for a file that is no JSON of
+// rocprofv3 wraps gpusamples.ErrOtherForm; for other files of rocprofv3 it names what to
+// record instead.
 func Open(path string) (*File, error) {
 	m, err := object.Map(path)
 	if errors.Is(err, object.ErrEmpty) {
@@ -82,7 +82,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// open reads what the file says of all but its samples.
+// open reads everything except the samples.
 func (f *File) open() error {
 	f.states = map[string]int16{}
 	f.facts = gpusamples.Facts{Path: f.path, Form: Form, Clock: clock}
@@ -100,7 +100,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// finish makes the facts that all processes have in common.
+// finish adds the facts that all processes have in common.
 func (f *File) finish() {
 	samples := 0
 	for _, p := range f.processes {
@@ -125,18 +125,18 @@ func (f *File) Close() error {
 	return f.mapping.Close()
 }
 
-// Facts are what the file says of all but its samples.
+// Facts returns everything in the file except its samples.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems are what is wrong with the file, each a sentence that names the file, the
-// offset in it, the member, and what was expected.
+// Problems returns the problems of the file, each a sentence that names the file, the
+// offset in it, the member, and the expectation.
 func (f *File) Problems() []string {
 	list := f.problems.Kept()
 	if n := f.problems.Dropped(); n > 0 {
 		list = append(list, fmt.Sprintf("%s: %d more problems", f.path, n))
 	}
-	if f.givenUp > 0 {
-		list = append(list, fmt.Sprintf("%s: %d arrays have %d wrong records each: what stands behind those is not read", f.path, f.givenUp, maxWrong))
+	if f.abandoned > 0 {
+		list = append(list, fmt.Sprintf("%s: %d arrays have %d wrong records each: what stands behind those is not read", f.path, f.abandoned, maxWrong))
 	}
 	return list
 }
@@ -147,8 +147,8 @@ func (f *File) problem(format string, args ...any) {
 	}
 }
 
-// keep accounts for bytes that are kept.
-func (f *File) keep(n int) error {
+// account counts bytes of memory in use.
+func (f *File) account(n int) error {
 	if n > f.maxKept-f.kept {
 		return fmt.Errorf("there are more than %d bytes of all but samples", f.maxKept)
 	}
@@ -156,21 +156,21 @@ func (f *File) keep(n int) error {
 	return nil
 }
 
-// passed gives pages back that were read.
-func (f *File) passed(at int) {
-	if at-f.passedTo >= f.maxMapped || at < f.passedTo {
-		f.giveBack(f.passedTo, at)
-		f.passedTo = at
+// passed releases pages that were read.
+func (f *File) passed(offset int) {
+	if offset-f.releasedTo >= f.maxMapped || offset < f.releasedTo {
+		f.releasePages(f.releasedTo, offset)
+		f.releasedTo = offset
 	}
 }
 
-func (f *File) giveBack(from, to int) {
-	if f.mapping != nil && from < to {
-		f.mapping.ReleasePages(uint64(from), uint64(to)) //nolint:gosec // offsets in the file
+func (f *File) releasePages(start, end int) {
+	if f.mapping != nil && start < end {
+		f.mapping.ReleasePages(uint64(start), uint64(end)) //nolint:gosec // offsets in the file
 	}
 }
 
 // reader reads the file from an offset on.
-func (f *File) reader(at int) *jsontext.Reader {
-	return &jsontext.Reader{Data: f.data, At: at, Passed: f.passed}
+func (f *File) reader(offset int) *jsontext.Reader {
+	return &jsontext.Reader{Data: f.data, At: offset, Passed: f.passed}
 }

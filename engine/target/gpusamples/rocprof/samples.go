@@ -33,17 +33,17 @@ var sampleFields = []field{
 	{path: "inst_index"},
 }
 
-// A record is a sample as it stands in the file.
+// record is a sample as in the file.
 type record struct {
 	object, offset        uint64 // object 0: offset is the address
-	mask, time            uint64 // time 0: not told
+	mask, time            uint64 // time 0: unknown
 	dispatch, correlation uint64
-	instruction           uint64 // ^0: not told
-	state                 int16  // -1: not told
+	instruction           uint64 // ^0: unknown
+	state                 int16  // -1: unknown
 	hasMask               bool
 }
 
-// A chunk is a part of an array of samples: whole records, with what stands between them.
+// chunk is a part of an array of samples: whole records, and the bytes between them.
 type chunk struct {
 	start, end int // offsets in the file
 	samples    int // that are not wrong
@@ -54,17 +54,17 @@ const (
 	chunkSamples = 4096
 )
 
-// readSamples goes over an array of samples: it notes where they are, how many there are,
-// and their states.
+// readSamples goes over an array of samples, and records their offsets, their number and
+// their states.
 func (p *process) readSamples(r *jsontext.Reader) error {
 	s := p.file.newRecords(sampleFields, maxRecord)
 	var rec record
 	var c *chunk
 	said := uint64(0) // the dispatch of the sample before
 	state := p.file.state
-	return p.each(r, s, func(v *values, at int) error {
-		if c == nil || at-c.start >= chunkBytes || c.samples >= chunkSamples {
-			p.chunks = append(p.chunks, chunk{start: at, end: at})
+	return p.each(r, s, func(v *values, offset int) error {
+		if c == nil || offset-c.start >= chunkBytes || c.samples >= chunkSamples {
+			p.chunks = append(p.chunks, chunk{start: offset, end: offset})
 			c = &p.chunks[len(p.chunks)-1]
 		}
 		if err := rec.read(v, state); err != nil {
@@ -78,12 +78,12 @@ func (p *process) readSamples(r *jsontext.Reader) error {
 			p.file.masks++
 		}
 		c.samples++
-		c.end = at + 1
+		c.end = offset + 1
 		return nil
 	})
 }
 
-// read makes a sample of the members of a record.
+// read sets a sample from the members of a record.
 func (s *record) read(v *values, state func(reason []byte, isIssued bool) int16) error {
 	var ok bool
 	if s.object, ok = v.number(sampleObject); !ok {
@@ -106,19 +106,19 @@ func (s *record) read(v *values, state func(reason []byte, isIssued bool) int16)
 	return nil
 }
 
-// reasonPrefix is what the names of all stall reasons begin with
+// reasonPrefix is the beginning of the names of all stall reasons
 // (rocprofiler_pc_sampling_instruction_not_issued_reason_t).
 const reasonPrefix = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
 
 const (
 	// issued is the state of a wave that issued an instruction.
 	issued = "issued"
-	// notIssued is that of one that did not, where no reason is told.
+	// notIssued is the state of a wave that did not, for an unknown reason.
 	notIssued = "not_issued"
 	maxReason = 64 // bytes
 )
 
-// state is the index of what a wave did; -1 where there are too many.
+// state returns the index of a wave's state; -1 where there are too many.
 func (f *File) state(reason []byte, isIssued bool) int16 {
 	if isIssued {
 		reason = nil
@@ -146,10 +146,10 @@ func (f *File) state(reason []byte, isIssued bool) int16 {
 	return i
 }
 
-// issuedKey is no reason.
+// issuedKey is the key of the state issued, which no reason has.
 var issuedKey = []byte{0}
 
-// stateName is a state in a word.
+// stateName returns the name of a state.
 func stateName(reason string, isIssued bool) string {
 	if isIssued {
 		return issued
@@ -161,7 +161,7 @@ func stateName(reason string, isIssued bool) string {
 	return name[:min(len(name), maxReason)]
 }
 
-// known is the index of a state that was seen when the file was opened.
+// known returns the index of a state that was seen when the file was opened.
 func (f *File) known(reason []byte, isIssued bool) int16 {
 	if isIssued {
 		reason = issuedKey
@@ -172,14 +172,14 @@ func (f *File) known(reason []byte, isIssued bool) int16 {
 	return -1
 }
 
-// Why a sample is in no module that is known.
+// The reasons why a sample is in no known module.
 const (
 	noObject      = "no element of code_objects describes its code object"
 	objectsDiffer = "several elements of code_objects describe its code object, not all alike"
 	outsideObject = "its offset is behind the end of its code object as it was loaded"
 )
 
-// fill makes a sample of a record.
+// fill sets a sample from a record.
 func (p *process) fill(s *gpusamples.Sample, rec *record) {
 	*s = gpusamples.Sample{
 		PID: p.pid, Module: -1, Kernel: -1, State: int(rec.state), LaunchIndex: -1,
@@ -192,11 +192,11 @@ func (p *process) fill(s *gpusamples.Sample, rec *record) {
 			lanes = p.object(s.Module).lanes
 		}
 		if rec.mask>>32 != 0 {
-			lanes = maxLanes // of a processor that has waves of both sizes
+			lanes = maxLanes // the processor has waves of both sizes
 		}
 		s.ActiveLanes, s.Lanes, s.HasLanes = uint32(bits.OnesCount64(rec.mask)), lanes, true //nolint:gosec // at most 64
 	}
-	s.Instruction, s.Source = p.texts.at(rec.instruction)
+	s.Instruction, s.Source = p.texts.instruction(rec.instruction)
 	facts := &p.file.facts
 	if i := p.dispatches.find(rec.dispatch); i >= 0 {
 		s.Kernel, s.LaunchIndex = facts.Dispatches[i].Kernel, facts.Dispatches[i].Launch
@@ -208,7 +208,7 @@ func (p *process) fill(s *gpusamples.Sample, rec *record) {
 	}
 }
 
-// fillPlace says where a wave was.
+// fillPlace sets the place of a wave.
 func (p *process) fillPlace(s *gpusamples.Sample, rec *record) {
 	if rec.object == 0 {
 		s.PC = rec.offset
@@ -235,7 +235,7 @@ func (p *process) fillPlace(s *gpusamples.Sample, rec *record) {
 	s.Module = module
 }
 
-// errChanged says that the file is not what it was when it was opened.
+// errChanged is the error for a file that changed since it was opened.
 var errChanged = errors.New("the file was changed while it was read")
 
 // readChunk reads the samples of a chunk.

@@ -12,27 +12,28 @@ import (
 	"github.com/unwindd/unwindd/engine/target/jsontext"
 )
 
-// texts are the strings of a process that its records name by their indices.
+// texts are the strings of a process, to which its records refer by index.
 type texts struct {
 	process    *process
 	operations [][]string // of APIs, by kind
-	// instructions are the texts of those that were sampled, and sources their lines, by
-	// inst_index: indices, as many are alike.
+	// instructions are the texts of sampled instructions, and sources their lines, by
+	// inst_index: indices of texts and lines, as many are equal.
 	instructions, sources []int32
 	texts                 []string
 	lines                 [][]gpusamples.Line
-	// Indices in texts, and in lines by the comment.
+	// The indices in texts by text, and in lines by comment.
 	knownTexts, knownLines map[string]int32
 	kept                   int
 }
 
-// keep accounts for bytes of strings, which leave room for what is behind them.
-func (t *texts) keep(n int) error {
+// account counts bytes of strings, which leave some of the file's bound for the data behind
+// them.
+func (t *texts) account(n int) error {
 	if most := t.process.file.maxKept / 2; n > most-t.kept {
 		return fmt.Errorf("there are more than %d bytes of strings", most)
 	}
 	t.kept += n
-	return t.process.file.keep(n)
+	return t.process.file.account(n)
 }
 
 // read reads the strings.
@@ -64,7 +65,7 @@ func (t *texts) read(r *jsontext.Reader) error {
 // readOperations reads the names of an API's functions.
 func (t *texts) readOperations(r *jsontext.Reader) error {
 	var names []string
-	if err := t.keep(48); err != nil {
+	if err := t.account(48); err != nil {
 		return t.process.file.leaveOut(r, err)
 	}
 	err := t.process.members(r, map[string]member{
@@ -82,8 +83,8 @@ func (t *texts) readOperations(r *jsontext.Reader) error {
 	return err
 }
 
-// each gives the strings of an array to add; nil for what is none. What it cannot keep is a
-// problem.
+// each calls add for the strings of an array, with nil for other elements. An error of add
+// is a problem.
 func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 	f := t.process.file
 	isFull := false
@@ -100,7 +101,7 @@ func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 		if err != nil {
 			t.process.problem("strings: %v: it is left out", err)
 		}
-		if err := t.keep(16); err != nil {
+		if err := t.account(16); err != nil {
 			isFull = true
 			t.process.problem("strings: %v: the others are left out", err)
 			return nil
@@ -113,12 +114,12 @@ func (t *texts) each(r *jsontext.Reader, add func(text []byte) error) error {
 	})
 }
 
-// index is that of a string in texts; -1 where it cannot be kept.
+// index returns the index of a string in texts; -1 where there are too many.
 func (t *texts) index(text []byte) (int32, error) {
 	if i, ok := t.knownTexts[string(text)]; ok {
 		return i, nil
 	}
-	if err := t.keep(len(text) + 96); err != nil {
+	if err := t.account(len(text) + 96); err != nil {
 		return -1, err
 	}
 	i := int32(len(t.texts)) //nolint:gosec // bounded by keep
@@ -130,9 +131,9 @@ func (t *texts) index(text []byte) (int32, error) {
 // separator stands between the lines of a comment.
 const separator = " -> "
 
-// linesIndex is the index in lines of those of a comment: that of the instruction, and
-// behind it those of the calls that were inlined, from the inside to the outside
-// (CodeobjDecoderComponent); -1 where there are none, or they cannot be kept.
+// linesIndex returns the index in lines of a comment's lines: first the instruction's, then
+// the lines of the inlined calls, from the inside to the outside (CodeobjDecoderComponent);
+// -1 where there are none, or too many.
 func (t *texts) linesIndex(comment []byte) (int32, error) {
 	if len(comment) == 0 {
 		return -1, nil
@@ -140,7 +141,7 @@ func (t *texts) linesIndex(comment []byte) (int32, error) {
 	if i, ok := t.knownLines[string(comment)]; ok {
 		return i, nil
 	}
-	if err := t.keep(len(comment) + 24*(1+bytes.Count(comment, []byte(separator))) + 128); err != nil {
+	if err := t.account(len(comment) + 24*(1+bytes.Count(comment, []byte(separator))) + 128); err != nil {
 		return -1, err
 	}
 	var lines []gpusamples.Line
@@ -174,10 +175,10 @@ func splitLine(text string) (file string, line int) {
 	return text[:i], int(n)
 }
 
-// finish says that all strings were read.
+// finish frees the memory that is needed only while strings are read.
 func (t *texts) finish() { t.knownTexts, t.knownLines, t.operations = nil, nil, nil }
 
-// operation is the name of an API's function; "" where it is not told.
+// operation returns the name of an API's function; "" where it is unknown.
 func (t *texts) operation(kind, operation uint32) string {
 	if int(kind) >= len(t.operations) || int(operation) >= len(t.operations[kind]) {
 		return ""
@@ -185,8 +186,8 @@ func (t *texts) operation(kind, operation uint32) string {
 	return t.operations[kind][operation]
 }
 
-// at are the text and the lines of an instruction.
-func (t *texts) at(index uint64) (instruction string, source []gpusamples.Line) {
+// instruction returns the text and the lines of an instruction.
+func (t *texts) instruction(index uint64) (instruction string, source []gpusamples.Line) {
 	if index < uint64(len(t.instructions)) && t.instructions[index] >= 0 {
 		instruction = t.texts[t.instructions[index]]
 	}

@@ -17,12 +17,12 @@ import (
 const (
 	// maxColumns bounds the stall columns of a table. The writer has at most 16.
 	maxColumns = 64
-	// maxCount bounds a count, so that those of millions of lines can be added up.
+	// maxCount bounds a count, so that the counts of millions of lines can be added up.
 	maxCount = 1 << 40
 )
 
 // stateNames are the names of states by the metrics of the Level Zero group
-// EuStallSampling. They are those of the counters in the records of the kernel's
+// EuStallSampling. They are the names of the counters in the records of the kernel's
 // driver (drivers/gpu/drm/xe/xe_eu_stall.c), which iaprof writes too.
 var stateNames = map[string]string{
 	"Active": "active", "ControlStall": "control", "PipeStall": "pipestall", "SendStall": "send", "DistStall": "dist_acc",
@@ -37,36 +37,36 @@ const (
 	advice       = "record stalls with unitrace --stall-sampling -o FILE"
 )
 
-// A column is a count of a table.
+// column is a count of a table.
 type column struct {
 	name  string
 	state int // index of Facts.States; -1: the column does not count events
 }
 
-// What a line is that begins neither a table nor a device.
+// The meanings of a line that begins neither a table nor a device.
 const (
 	isHeaderNext = iota
 	isRow
 	isLeftOut // of a table whose header is wrong
 )
 
-// A pass goes over the lines. The first one adds kernels, states and problems, and
+// pass goes over the lines. The first one adds kernels, states and problems, and
 // later ones find them.
 type pass struct {
 	file      *File
 	isFirst   bool
 	hasTable  bool
-	other     int // what other lines are
+	other     int // the meaning of other lines
 	columns   []column
 	withComma bool // there is a comma behind the last column
 	oneColumn bool // of kernel and IP: NAME!0xIP
-	// The row. Where there is none, or a bad one, there are no counts.
+	// The current row, without counts where there is none, or a bad one.
 	kernel int
 	offset uint64
 	counts []uint64
 }
 
-// see reads a line. The error is of a file whose first table is not one of stalls.
+// see reads a line. The error is for a file whose first table is not one of stalls.
 func (p *pass) see(l *linetext.Line) error {
 	p.counts = p.counts[:0]
 	text := bytes.TrimSpace(l.Text)
@@ -88,15 +88,15 @@ func (p *pass) see(l *linetext.Line) error {
 	return nil
 }
 
-// problem says what is wrong, and what is left out for it.
+// problem adds a problem, with the part that is left out for it.
 func (p *pass) problem(l *linetext.Line, err error, what string) {
 	if p.isFirst {
 		p.file.lines.Problem(l.Number, "%v: the %s is left out", err, what)
 	}
 }
 
-// isHeader says whether a line inside a table is the header of the next one, as where
-// files stand one behind the other.
+// isHeader reports whether a line inside a table is the header of the next one, as in
+// concatenated files.
 func isHeader(text []byte) bool {
 	return bytes.HasPrefix(text, []byte(kernelColumn+",")) && bytes.Contains(text, []byte(ipColumn))
 }
@@ -123,7 +123,7 @@ func (p *pass) header(l *linetext.Line, text []byte) error {
 	return nil
 }
 
-// noHeader is the error of a line that unitrace does not write before a table.
+// noHeader is the error for a line that unitrace does not write before a table.
 type noHeader string
 
 func (e noHeader) Error() string {
@@ -167,7 +167,7 @@ func (p *pass) readHeader(text []byte) error {
 	return nil
 }
 
-// state is the state that a column counts; -1 where it counts no events.
+// state returns the state that a column counts; -1 where it counts no events.
 func (p *pass) state(name string) int {
 	f := p.file
 	i, known := f.states[name]
@@ -185,7 +185,7 @@ func (p *pass) state(name string) int {
 	return i
 }
 
-// addState is the state of a metric; -1 where there are too many.
+// addState returns the state of a metric, a new one if needed; -1 where there are too many.
 func (f *File) addState(metric string) int {
 	name := stateNames[metric]
 	if name == "" {
@@ -240,19 +240,19 @@ func (p *pass) row(text []byte) error {
 	return p.findKernel(name)
 }
 
-// cutLast takes what stands behind the last separator off a text, without spaces.
+// cutLast cuts the field behind the last separator off a text, without spaces.
 func cutLast(text *[]byte, separator byte) (field []byte, ok bool) {
-	at := bytes.LastIndexByte(*text, separator)
-	if at < 0 {
+	index := bytes.LastIndexByte(*text, separator)
+	if index < 0 {
 		return nil, false
 	}
-	field = bytes.TrimSpace((*text)[at+1:])
-	*text = (*text)[:at]
+	field = bytes.TrimSpace((*text)[index+1:])
+	*text = (*text)[:index]
 	return field, true
 }
 
-// unquoted is a name without the quotes that stand around it, since March of 2024.
-// Quotes inside are not escaped. It is false for a name of which the end is missing.
+// unquoted returns a name without the quotes around it, which are there since March of
+// 2024. Quotes inside are not escaped. It is false for a name whose end is missing.
 func unquoted(name []byte) ([]byte, bool) {
 	if !bytes.HasPrefix(name, []byte(`"`)) {
 		return name, true

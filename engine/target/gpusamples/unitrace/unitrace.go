@@ -6,7 +6,7 @@
 // table for each device. All counts are sums over the whole run: there are no times,
 // no processes, and no launches.
 //
-// A line of a table that is wrong is a problem, and costs only itself.
+// A line of a table that is wrong is a problem, and only it is left out.
 package unitrace
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/unwindd/unwindd/engine/target/linetext"
 )
 
-// Form is the name of the form.
+// Form is the name of the format.
 const Form = "unitrace"
 
-// A File is a file of stall tables, a gpusamples.File. It may be used concurrently,
-// but for Close.
+// File is a file of stall tables, a gpusamples.File. It may be used concurrently,
+// except for Close.
 type File struct {
 	lines   *linetext.File
 	facts   gpusamples.Facts
@@ -30,12 +30,12 @@ type File struct {
 	states  map[string]int   // indices of facts.States by name of the column
 }
 
-// Open maps a file and reads its kernels. The error of a file that is not of unitrace
-// wraps gpusamples.ErrOtherForm. That of a file of unitrace that has no stalls does not:
-// it says what to record.
+// Open maps a file and reads its kernels. The error for a file that is not of unitrace
+// wraps gpusamples.ErrOtherForm. For a file of unitrace without stalls it does not, and says
+// what to record.
 func Open(path string) (*File, error) { return linetext.Open(path, gpusamples.ErrOtherForm, open) }
 
-// open reads what the file says of all but its samples.
+// open reads everything except the samples.
 func open(lines *linetext.File) (*File, error) {
 	f := &File{
 		lines: lines, facts: gpusamples.Facts{Path: lines.Path(), Form: Form},
@@ -69,11 +69,11 @@ func open(lines *linetext.File) (*File, error) {
 	return f, nil
 }
 
-// Facts are the kernels and the states.
+// Facts returns the kernels and the states.
 func (f *File) Facts() *gpusamples.Facts { return &f.facts }
 
-// Problems are what is wrong with the file, each a sentence that names the file, the
-// line, the column, and what was expected.
+// Problems returns the problems of the file, each a sentence that names the file, the
+// line, the column, and the expectation.
 func (f *File) Problems() []string { return f.lines.Problems() }
 
 // Close unmaps the file.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// An output writes JSON in pieces.
+// output writes JSON in pieces.
 type output struct {
 	w          *bufio.Writer
 	isIndented bool
@@ -22,13 +22,13 @@ func newOutput(w io.Writer, isIndented bool) *output {
 	return &output{w: bufio.NewWriterSize(w, 1<<20), isIndented: isIndented, isFirst: true}
 }
 
-// end writes what is left.
+// end flushes the output.
 func (o *output) end() error {
 	o.put("\n")
 	return o.w.Flush()
 }
 
-// put writes text. Its error is that of end.
+// put writes text. end returns its error.
 func (o *output) put(text string) { _, _ = o.w.WriteString(text) }
 
 func (o *output) line() {

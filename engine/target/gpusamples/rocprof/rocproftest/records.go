@@ -178,7 +178,7 @@ func (o *output) calls(name string, calls []Call, kind uint64, names []string) {
 	})
 }
 
-// The names of enumerations begin with these.
+// The prefixes of the names of enumerations.
 const (
 	typePrefix   = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_"
 	reasonPrefix = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"
@@ -247,8 +247,8 @@ func (o *output) handle(name string, n uint64) {
 	o.object(name, func() { o.number("handle", n) })
 }
 
-// correlation writes the IDs of what happens later than its call. The external one is
-// whatever the profiler put there.
+// correlation writes the IDs of an operation that happens later than its call. The
+// external one is of the profiler's choice.
 func (o *output) correlation(name string, internal uint64) {
 	o.object(name, func() {
 		o.number("internal", internal)

@@ -2,20 +2,20 @@
 
 // Package rocproftest writes files as rocprofv3 does with --output-format json, for tests:
 // with its members in its order (generateJSON.cpp and serialization/save.hpp of
-// rocprofiler-sdk), and with the elements that stand for none.
+// rocprofiler-sdk), and with its placeholder elements.
 package rocproftest
 
 import "io"
 
-// A File is what one run of rocprofv3 writes.
+// File is the output of one run of rocprofv3.
 type File struct {
 	Processes []Process
-	// IsIndented writes a line for every value, as programs do that write the file anew.
+	// IsIndented writes a line for every value, as programs that rewrite the file do.
 	// rocprofv3 itself writes one line.
 	IsIndented bool
 }
 
-// A Process is one that was profiled.
+// Process is a process that was profiled.
 type Process struct {
 	PID        int
 	Command    []string
@@ -25,16 +25,16 @@ type Process struct {
 	Dispatches []Dispatch
 	// HIP, HSA and Markers are calls of these APIs.
 	HIP, HSA, Markers []Call
-	// Instructions and Comments are the texts of the instructions that samples name.
+	// Instructions and Comments are the texts of the instructions of samples.
 	Instructions, Comments []string
-	// IsStochastic says by which method samples were taken; else it was host_trap.
+	// IsStochastic is true where samples are stochastic; else they are by host_trap.
 	IsStochastic bool
-	// Samples is how many there are, and Sample makes one of them.
+	// Samples is their number, and Sample sets one of them.
 	Samples int
 	Sample  func(i int, s *Sample)
 }
 
-// An Agent is a GPU, or where it has no lanes a CPU.
+// Agent is a GPU, or, without lanes, a CPU.
 type Agent struct {
 	Handle uint64
 	Name   string // "gfx942"
@@ -42,7 +42,7 @@ type Agent struct {
 	Lanes  int // of a wave
 }
 
-// An Object is a code object that was loaded.
+// Object is a code object that was loaded.
 type Object struct {
 	ID, Agent            uint64
 	URI                  string
@@ -51,14 +51,14 @@ type Object struct {
 	MemoryBase, InMemory uint64 // InMemory 0: it was in a file
 }
 
-// A Kernel is a function that is dispatched. Descriptor and Entry are addresses.
+// Kernel is a function that is dispatched. Descriptor and Entry are addresses.
 type Kernel struct {
 	ID, Object        uint64
 	Name              string // without .kd
 	Descriptor, Entry uint64
 }
 
-// A Dispatch is one run of a kernel.
+// Dispatch is one run of a kernel.
 type Dispatch struct {
 	ID, Kernel, Agent, Queue uint64
 	TID                      int
@@ -67,7 +67,7 @@ type Dispatch struct {
 	Group, Grid              [3]uint32
 }
 
-// A Call is one of an API's functions.
+// Call is a call of an API's function.
 type Call struct {
 	Function              string
 	TID                   int
@@ -76,7 +76,7 @@ type Call struct {
 	Arguments             []string // their values
 }
 
-// A Sample is where a wave was. Object 0 says that Offset is an address.
+// Sample is the place of a wave. With Object 0 Offset is an address.
 type Sample struct {
 	Object, Offset        uint64
 	Mask, Time            uint64
@@ -84,8 +84,8 @@ type Sample struct {
 	Group                 [3]uint32
 	WaveInGroup           int
 	Instruction           int // index; -1: none
-	// Those of stochastic samples. Type and Reason are the names behind the prefixes
-	// of their enumerations.
+	// The members of stochastic samples. Type and Reason are the names without the
+	// prefixes of their enumerations.
 	IsIssued     bool
 	Type, Reason string
 	WaveCount    int

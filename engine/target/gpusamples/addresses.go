@@ -7,29 +7,28 @@ import (
 	"slices"
 )
 
-// A Range is where something was loaded: Index says what.
+// Range is the range of addresses at which an object of some index was loaded.
 type Range struct {
 	Start, Size uint64
 	Index       int
 }
 
-// Places say what was loaded at an address.
+// Places is an index of loaded objects by address.
 type Places []place
 
-// A place is a range of addresses in which nothing changes: index is the one thing
-// that is there, or several.
+// place is a range of addresses with the same object: index is its index, or several.
 type place struct {
 	start, end uint64
 	index      int
 }
 
-// several is the index where more than one thing is.
+// several is the index where there is more than one object.
 const several = -2
 
-// NewPlaces makes the index of addresses. No range may reach past the last address.
+// NewPlaces builds the index of addresses. No range may reach past the last address.
 func NewPlaces(ranges []Range) Places {
 	type edge struct {
-		at      uint64
+		address uint64
 		index   int
 		isStart bool
 	}
@@ -38,10 +37,10 @@ func NewPlaces(ranges []Range) Places {
 		edges = append(edges, edge{r.Start, r.Index, true}, edge{r.Start + r.Size, r.Index, false})
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.index, b.index))
+		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.index, b.index))
 	})
-	// Counting the things that are there, and adding up their indices, is enough:
-	// where there is only one, the sum is its index.
+	// Counting the objects, and adding up their indices, is enough: where there is only
+	// one, the sum is its index.
 	var places Places
 	count, sum := 0, 0
 	for i := range edges {
@@ -51,10 +50,10 @@ func NewPlaces(ranges []Range) Places {
 		} else {
 			count, sum = count-1, sum-e.index
 		}
-		if i+1 == len(edges) || edges[i+1].at == e.at || count == 0 {
+		if i+1 == len(edges) || edges[i+1].address == e.address || count == 0 {
 			continue
 		}
-		p := place{e.at, edges[i+1].at, several}
+		p := place{e.address, edges[i+1].address, several}
 		if count == 1 {
 			p.index = sum
 		}
@@ -63,8 +62,8 @@ func NewPlaces(ranges []Range) Places {
 	return places
 }
 
-// At finds what was loaded at an address; -1 where nothing was, and where more than one
-// thing was, which the problem says.
+// At returns the index of the object at an address; -1 where there is none, or, with a
+// problem, more than one.
 func (p Places) At(address uint64) (index int, problem string) {
 	i, found := slices.BinarySearchFunc(p, address, func(p place, address uint64) int { return cmp.Compare(p.start, address) })
 	if !found {

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target/gpusamples"
 )
 
-// A job is a chunk that is read while others are delivered.
+// job is a chunk that is read while others are delivered.
 type job struct {
 	process *process
 	chunk   *chunk
@@ -29,7 +29,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	readers := min(maxReaders, runtime.GOMAXPROCS(0))
 	free, queue, order, stop := make(chan *job, readers+1), make(chan *job), make(chan *job, readers+1), make(chan struct{})
 	var running sync.WaitGroup
-	defer running.Wait() // for nothing may read when the file is closed
+	defer running.Wait() // nothing may read when the file is closed
 	defer close(stop)
 	for range readers {
 		running.Go(func() { f.readAhead(queue) })
@@ -43,7 +43,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 		f.hand(free, queue, order, stop)
 	})
 	var sample gpusamples.Sample
-	passed := 0 // bytes, since pages were given back
+	passed := 0 // bytes, since pages were released
 	for j := range order {
 		<-j.done
 		for i := range j.records {
@@ -56,8 +56,8 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 			return j.err
 		}
 		if passed += j.chunk.end - j.chunk.start; passed >= f.maxMapped {
-			// All of it: the kernel maps much around what was touched.
-			f.giveBack(0, len(f.data))
+			// All of it: the kernel maps many pages around each that is touched.
+			f.releasePages(0, len(f.data))
 			passed = 0
 		}
 		free <- j
@@ -65,7 +65,7 @@ func (f *File) Samples(yield func(*gpusamples.Sample) error) error {
 	return nil
 }
 
-// hand hands the chunks out in their order.
+// hand sends the chunks to the readers, in their order.
 func (f *File) hand(free <-chan *job, queue, order chan<- *job, stop <-chan struct{}) {
 	for _, p := range f.processes {
 		for i := range p.chunks {
@@ -76,7 +76,7 @@ func (f *File) hand(free <-chan *job, queue, order chan<- *job, stop <-chan stru
 				return
 			}
 			j.process, j.chunk, j.records, j.err = p, &p.chunks[i], j.records[:0], nil
-			order <- j // there is room for all jobs
+			order <- j // its capacity is enough for all jobs
 			select {
 			case queue <- j:
 			case <-stop:
@@ -95,7 +95,7 @@ func (f *File) readAhead(queue <-chan *job) {
 			return err
 		})
 		if errors.Is(j.err, object.ErrFileShrank) {
-			s = f.newRecords(sampleFields, maxRecord) // whose reading was broken off
+			s = f.newRecords(sampleFields, maxRecord) // the old one stopped within a record
 		}
 		j.done <- struct{}{}
 	}
