@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sdk is what an architecture plugin is written with.
+// Package sdk is the library for writing architecture plugins.
 //
 // A plugin supplies data; the engine does the walking. An Architecture answers
 // eight calls. Each takes and returns a batch, and in the steady state none is
@@ -18,10 +18,10 @@
 //	Disassemble     when code is shown                     ErrNotImplemented
 //
 // An answer may be shorter than its request only where its comment says so. An
-// error ends what needed the answer, with that error as its reason; everything
-// else goes on. Whatever a plugin answers is validated before it is used.
+// error ends the operation that needed the answer, with that error as its reason;
+// everything else goes on. Every answer of a plugin is validated before it is used.
 //
-// The package is large because every message has a Go form, a form on the wire, and the
+// The package is large because every message has a Go type, a type on the wire, and the
 // checks that both sides make; archpb is generated.
 package sdk
 
@@ -33,47 +33,48 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// An Architecture teaches the engine one architecture. Its methods may be
-// called concurrently. An error of one ends what needed its answer; with an error of
-// Describe the architecture cannot be used at all.
+// Architecture teaches the engine one architecture. Its methods may be
+// called concurrently. An error of one ends the operation that needed its answer; with
+// an error of Describe the architecture cannot be used at all.
 type Architecture interface {
-	// Describe says what is constant about the architecture.
+	// Describe returns the constant properties of the architecture.
 	Describe(ctx context.Context) (*Description, error)
-	// OpenTarget finds the threads and code objects that notes of a core tell of.
+	// OpenTarget finds the threads and code objects in the notes of a core.
 	OpenTarget(ctx context.Context, e Engine, req *OpenTargetRequest) (*OpenTargetAnswer, error)
-	// OpenObject says what is special about a code object.
+	// OpenObject describes the peculiarities of a code object.
 	OpenObject(ctx context.Context, e Engine, req *OpenObjectRequest) (*OpenObjectAnswer, error)
 	// FrameRules reads the code of functions that have no rows. The error may wrap
 	// ErrObjectNotOpen.
 	FrameRules(ctx context.Context, e Engine, req *FrameRulesRequest) (*FrameRulesAnswer, error)
-	// BindThreads says where threads are, by the registers of their top frames.
+	// BindThreads finds the PCs, lanes and memory of threads by the registers of their top
+	// frames.
 	BindThreads(ctx context.Context, e Engine, req *BindThreadsRequest) (*BindThreadsAnswer, error)
-	// Translate says where an address in an opaque range of an address space is.
+	// Translate finds the location of an address in an opaque range of an address space.
 	Translate(ctx context.Context, e Engine, req *TranslateRequest) (*TranslateAnswer, error)
-	// ClassifyReturn says whether there are calls before addresses.
+	// ClassifyReturn reports whether there are calls before addresses.
 	ClassifyReturn(ctx context.Context, req *ClassifyReturnRequest) (*ClassifyReturnAnswer, error)
-	// Disassemble decodes instructions, and says what they do.
+	// Disassemble decodes instructions, and describes their effects.
 	Disassemble(ctx context.Context, req *DisassembleRequest) (*DisassembleAnswer, error)
 }
 
-// An Engine is what a plugin may ask of the engine while a call is under way.
-// Thread and object handles are those of the request. An object's stands for no
-// other one as long as the plugin runs.
+// Engine has the requests that a plugin may make of the engine while a call is under
+// way. Thread and object handles are the request's. The handle of an object is not used
+// for another one as long as the plugin runs.
 type Engine interface {
 	// ReadMemory fills buf from the target. It returns how many bytes from
 	// address on are there; fewer than len(buf) only with an error.
 	ReadMemory(ctx context.Context, m MemoryRange, buf []byte) (int, error)
-	// ReadRegisters returns registers of a thread's top frame, those of
-	// numbers that the target has (all when numbers is empty).
+	// ReadRegisters returns registers of a thread's top frame, as far as the target has
+	// them (all when numbers is empty).
 	ReadRegisters(ctx context.Context, thread uint64, numbers []uint32) (Registers, error)
 	// ReadSection returns a section of a code object, decompressed and
 	// relocated; of several with one name the first. A section that does not
-	// exist is an error. The name "" stands for the whole file, as it is: that is
-	// how a code object is read that is no ELF file. It has at most MaxFile bytes.
+	// exist is an error. The name "" stands for the whole file, unchanged, for code
+	// objects that are no ELF files. It has at most MaxFile bytes.
 	ReadSection(ctx context.Context, object uint64, name string) ([]byte, error)
 }
 
-// A MemoryRange says where to read: an address of a space, in the instance of
+// MemoryRange is a place to read from: an address of a space, in the instance of
 // that space that belongs to the thread and lane (both ignored for
 // process-wide spaces).
 type MemoryRange struct {
@@ -92,36 +93,35 @@ type Registers struct {
 	Data    []byte
 }
 
-// A Note is a note of a core or of a code object.
+// Note is a note of a core or of a code object.
 type Note struct {
 	Owner string // its name, without the terminator
 	Type  uint32 // n_type
 	Data  []byte // its descriptor
 }
 
-// OpenObjectRequest names a code object that the plugin recognises. One that is
-// no ELF file, but has first bytes that the plugin recognises, has Machine 0 and
-// no sections.
+// OpenObjectRequest describes a code object that the plugin recognises. An object that
+// is no ELF file, and is recognised by its first bytes, has Machine 0 and no sections.
 type OpenObjectRequest struct {
 	Object  uint64 // handle for ReadSection
 	Path    string
 	Machine uint16 // e_machine
 	OSABI   uint8  // EI_OSABI
 	Flags   uint32 // e_flags
-	// Processor is the one that the code is for, as the target says; "" where it
-	// does not.
+	// Processor is the processor that the code is for; "" where the target does not have
+	// it.
 	Processor string
-	// Sections are those of the ELF file in its order, the null section, 0,
-	// included.
+	// Sections are the sections of the ELF file in its order, including the null section,
+	// 0.
 	Sections []SectionInfo
 	Symbols  []SymbolInfo // functions of the symbol tables, where the engine has them
-	// Companions are the files that belong to the code object, of those that the
-	// description's Companions asks for, in that order.
+	// Companions are the files beside the code object that the description's Companions
+	// request, in that order.
 	Companions []Companion
 }
 
-// A Companion is a file beside a code object, with the same name but for what
-// follows the last dot, that the plugin recognises.
+// Companion is a file that the plugin recognises beside a code object, with the same
+// name up to the last dot.
 type Companion struct {
 	Suffix string // one of the description's Companions
 	Object uint64 // handle for ReadSection
@@ -138,13 +138,13 @@ type SectionInfo struct {
 
 // SymbolInfo is a function symbol.
 type SymbolInfo struct {
-	Name    string // as it stands in the table: mangled
+	Name    string // as in the table: mangled
 	Address uint64 // virtual address in the file
 	Size    uint64 // bytes
 }
 
-// OpenObjectAnswer is what is special about a code object. The zero answer
-// says: nothing.
+// OpenObjectAnswer describes the peculiarities of a code object. The zero answer stands
+// for none.
 type OpenObjectAnswer struct {
 	Processor    string // "gfx90a"; "" where there is one kind
 	Dialect      string // of .eh_frame, .debug_frame and .debug_info; "" is standard DWARF
@@ -156,12 +156,12 @@ type OpenObjectAnswer struct {
 	PositionMaps []PositionMap
 	Variables    []Variable
 	Problems     []string // what could not be read, each a sentence
-	// ChecksCFI says that FrameRules tells where CFI of the object contradicts its
-	// code. It is asked for each function that has CFI and that a stack leads to.
+	// ChecksCFI says that FrameRules finds contradictions of the object's CFI to its
+	// code. It is called for each function with CFI that a stack leads to.
 	ChecksCFI bool
 }
 
-// A DialectOverride puts another dialect in force for the CIEs and the units
+// DialectOverride puts another dialect in force for the CIEs and the units
 // (DW_AT_LLVM_augmentation) of an augmentation, or the units of a producer (both are
 // prefixes; one is set).
 type DialectOverride struct {
@@ -170,14 +170,14 @@ type DialectOverride struct {
 	Dialect      string
 }
 
-// A NestedObject is a code object inside another file, one with other first bytes
-// than ELF has. It is opened as a code object of its own, by FILE#NAME.
+// NestedObject is a code object inside a file that is not ELF. It is opened as a code
+// object of its own, by FILE#NAME.
 type NestedObject struct {
 	Name         string
 	Offset, Size uint64 // bytes of the containing file
 }
 
-// RowPriority says how a table of rows stands beside the object's CFI.
+// RowPriority is the priority of a table of rows against the object's CFI.
 type RowPriority uint8
 
 // The priorities.
@@ -186,22 +186,22 @@ const (
 	OverridesCFI                    // used although CFI has a row; the reason is reported
 )
 
-// A RowTable is a list of rows, sorted by Start, that do not overlap. The tables
+// RowTable is a list of rows, sorted by Start, that do not overlap. The tables
 // of an object have no more rows than it has bytes of code, and at most MaxBatch;
 // 65,536 are always allowed, and 1,048,576 where its sections do not tell.
 //
-// Of a relocatable object the addresses of every section begin at 0. Section, in
-// this and in what else has addresses of the object, is then the section that
-// they are of: its index in the request's Sections. It is 0 where addresses are
-// those of the whole object, as they are in any other object.
+// In a relocatable object the addresses of every section begin at 0. Section, here and
+// in other types with addresses, is then the index of their section in the request's
+// Sections. In any other object addresses are of the whole object, and Section is 0.
 type RowTable struct {
 	Priority RowPriority
-	Reason   string // why there is the table, for what is reported
+	Reason   string // why there is the table, for reports
 	Section  uint32
 	Rows     []cfi.Row
 }
 
-// FunctionKind says how a stack ends at a function.
+// FunctionKind is the kind of a function: an ordinary one, or one at which stacks end or
+// change.
 type FunctionKind uint8
 
 // The function kinds.
@@ -209,43 +209,43 @@ const (
 	OrdinaryFunction  FunctionKind = iota
 	OutermostFunction              // nothing called it: the walk ends here
 	KernelFunction                 // outermost, and launched from elsewhere
-	// TrampolineFunction is where a signal handler returns to: it is entered at its
-	// first instruction and not by a call; or a function whose CFI is wrong. Its
+	// TrampolineFunction is a function that a signal handler returns to: it is entered at
+	// its first instruction and not by a call; or a function whose CFI is wrong. Its
 	// rows are read from its code, not taken from its CFI.
 	TrampolineFunction
-	// StackStartFunction is one in which a stack begins where it has called
-	// something: a thread's first function, from which its creator returns too,
-	// or one that calls on another stack. It is outermost where it has made a call,
-	// unless the CFA is then found by the stack pointer, as its code says. The row of
-	// a top frame is read from its code, too; without one it is outermost.
+	// StackStartFunction is a function in which a stack begins once it has made a call:
+	// a thread's first function, from which its creator returns too, or a function that
+	// calls on another stack. It is then outermost, unless by its code the CFA is found by
+	// the stack pointer. The row of a top frame is read from its code, too; without one it
+	// is outermost.
 	StackStartFunction
-	// InjectedFunction is one that a signal handler made the code that it interrupted
-	// call: its caller is about to execute the instruction at its PC, as what a signal
-	// interrupts is. Where calls leave their return address in a register, the function's
-	// DefaultRules say where the handler put that register, and where the stack pointer was.
+	// InjectedFunction is a function that a signal handler made the interrupted code call:
+	// its caller is about to execute the instruction at its PC, as interrupted code is.
+	// Where calls leave their return address in a register, the function's DefaultRules
+	// say where the handler put that register, and where the stack pointer was.
 	InjectedFunction
-	// StackSwitchFunction is a StackStartFunction whose code shows the way to the stack
+	// StackSwitchFunction is a StackStartFunction whose code shows how to find the stack
 	// that it was called on. Rows that are read from it lead there: by a CFA that is no
-	// register and offset, if the code has changed stacks. Where the way cannot be gone, for
-	// want of memory or registers, a stack begins in it.
+	// register and offset, if the code has changed stacks. Where these rows fail, for want
+	// of memory or registers, a stack begins in it.
 	StackSwitchFunction
 )
 
-// A Function is a range of PCs with what the plugin knows about it.
+// Function is a range of PCs with what the plugin knows about it.
 type Function struct {
 	Name       string
 	Section    uint32 // see RowTable
 	Start, End uint64
-	// Lanes is how many a thread has that executes the function; 0 where that is not
-	// known, or it is not SIMT. A thread that was bound without knowing its lanes
-	// is bound once more with these.
+	// Lanes is the number of lanes of a thread that executes the function; 0 where it is
+	// unknown, or the function is not SIMT. A thread that was bound without knowing its
+	// lanes is bound once more with these.
 	Lanes uint32
 	Kind  FunctionKind
 	// DefaultRules replaces the object's for this function; nil: the object's.
 	DefaultRules []cfi.RegisterRule
 }
 
-// A PositionMap maps PCs to another position (a vISA index, an IR position).
+// PositionMap maps PCs to another position (a vISA index, an IR position).
 // Position i holds for PCs in [PCs[i], PCs[i+1]).
 type PositionMap struct {
 	Kind      string   // what positions are: "visa"
@@ -254,7 +254,7 @@ type PositionMap struct {
 	Positions []uint64 // as many as PCs
 }
 
-// A Variable has a location by PC range, as expressions in the canonical dialect.
+// Variable has a location by PC range, as expressions in the canonical dialect.
 type Variable struct {
 	Name      string
 	Section   uint32   // see RowTable
@@ -263,22 +263,22 @@ type Variable struct {
 	Locations [][]byte // of range i: operations
 }
 
-// FrameRulesRequest asks for rows of functions that have none. Where answering
-// takes what OpenObject was told of the object, and the plugin does not know that,
-// because its process is a new one or has been told of many objects since, it
-// answers ErrObjectNotOpen: the engine opens the object again and asks once more.
+// FrameRulesRequest asks for rows of functions that have none. Where the answer needs
+// the request of OpenObject, and the plugin no longer has it, because its process is new
+// or has opened many objects since, it answers ErrObjectNotOpen: the engine opens the
+// object again and repeats the request.
 type FrameRulesRequest struct {
 	Object    uint64 // 0: code in no object
 	Functions []CodeRange
 }
 
-// A CodeRange is code, with what is known about its bounds.
+// CodeRange is code, as much of it as could be read, and its known bounds.
 type CodeRange struct {
 	// PC is the address to find a row for, inside [Start, Start+len(Code)).
 	PC uint64
-	// Start is where Code begins. Where Bounded, that is the function's first
-	// instruction; else it is as far back as code could be read, and may lie
-	// inside an instruction.
+	// Start is the address of Code. Where Bounded, that is the function's first
+	// instruction; else it is as far back as code could be read, and may be inside an
+	// instruction.
 	Start   uint64
 	Code    []byte
 	Bounded bool
@@ -286,30 +286,30 @@ type CodeRange struct {
 	// Exact says that PC is the next instruction to execute, not an address
 	// inside a call.
 	Exact bool
-	// Exits asks where the code at PC goes on to, in place of rows. An answer
-	// without Exits says that the plugin does not know.
+	// Exits asks for the exits of the code at PC, in place of rows. In an answer without
+	// Exits they are unknown.
 	Exits bool
-	// Parts are code of the function that lies elsewhere, which its jumps lead to (PartOf). PC
-	// may be in one of them. Only of a bounded function.
+	// Parts are other pieces of the function's code, to which its jumps lead (PartOf). PC
+	// may be in one of them. Only a bounded function has parts.
 	Parts []CodePart
 }
 
-// A CodePart is code from Start on.
+// CodePart is code from Start on.
 type CodePart struct {
 	Start uint64
 	Code  []byte
 }
 
-// CodeExits are the ways in which the code that is reached from the PC of a
-// CodeRange, without leaving it and as if its calls returned, is left other than
-// by returning. They tell what a call of that PC may have led to.
+// CodeExits are the exits, other than returns, of the code that is reached from the PC
+// of a CodeRange without leaving it, as if its calls returned. They show which code a
+// call of that PC may have led to.
 type CodeExits struct {
 	// Jumps are addresses outside the range that the code jumps to or runs on to.
 	Jumps []uint64
 	// Slots are addresses of words in memory to whose contents the code jumps, as
 	// entries of linkage tables do.
 	Slots []uint64
-	// Open says that the code may go on to other addresses too, such as that in a
+	// Open says that the code may go on to other addresses too, such as an address in a
 	// register.
 	Open bool
 }
@@ -321,41 +321,41 @@ type FrameRulesAnswer struct {
 
 // FrameRules are the rows found by reading a function's code. They are valid
 // over their own ranges only; where the request did not bound the function,
-// the ranges cover what the code itself proves.
+// the ranges cover as much as the code itself proves.
 type FrameRules struct {
 	Rows []cfi.Row
 	// Gaps are code without a row, sorted by Start. They overlap neither each other
 	// nor Rows.
 	Gaps   []RowGap
 	Reason string // why there is no row for the PC, when there is none
-	// Trampoline says that the rows are those of a signal trampoline.
+	// Trampoline says that the rows are a signal trampoline's.
 	Trampoline bool
 	// Complete says that the rows mention every register that the function
-	// changes: the description's default rules hold for the others, not those that
-	// the object has because its call frame information leaves things unsaid. Of a
-	// function that the request bounds it says too that Rows and Gaps are the answer
-	// for every PC of it, exact or not: nobody asks for another one. What is in
-	// neither has no row. Of another one it says that for every PC that Rows cover.
+	// changes: for the others the description's default rules are valid, not the object's,
+	// which make up for gaps of its call frame information. For a function that the request
+	// bounds it also says that Rows and Gaps are the answer for every PC of it, exact or
+	// not: no other PC is requested, and PCs in neither have no row. For another function
+	// it says that for every PC that Rows cover.
 	Complete bool
-	// Uncalled says that the code is entered and left in other ways than by calls
-	// and returns, as that of Haskell's compiler is: no word of the stack is a
-	// return address of it, and none is looked for.
+	// Uncalled says that the code is not entered and left by calls and returns, like the
+	// output of Haskell's compiler: no word of the stack is a return address of it, and
+	// none is searched for.
 	Uncalled bool
-	// Exits are there where the request asked for them and they are known.
+	// Exits is set where it was requested and is known.
 	Exits *CodeExits
-	// Contradictions are code of which CFI says something else than the code does,
-	// each with what that is, sorted by Start. Rows are used there in place of CFI, and
-	// the reason is reported. Ranges that have no row are left to CFI.
+	// Contradictions are ranges of code that CFI contradicts, each with the contradiction,
+	// sorted by Start. Rows are used there in place of CFI, and the reason is reported.
+	// Ranges that have no row are left to CFI.
 	Contradictions []RowGap
 }
 
-// A RowGap is a range of PCs without a row, or with rows in place of CFI.
+// RowGap is a range of PCs without a row, or with rows in place of CFI.
 type RowGap struct {
 	Start, End uint64
-	Reason     string // why that is so; never empty
+	Reason     string // never empty
 }
 
-// rangeAt is the range that has a PC; nil if none has it.
+// rangeAt returns the range that contains a PC; nil if there is none.
 func rangeAt(ranges []RowGap, pc uint64) *RowGap {
 	i := sort.Search(len(ranges), func(i int) bool { return ranges[i].End > pc })
 	if i == len(ranges) || ranges[i].Start > pc {
@@ -364,7 +364,7 @@ func rangeAt(ranges []RowGap, pc uint64) *RowGap {
 	return &ranges[i]
 }
 
-// ContradictionAt is what CFI says otherwise than the code at a PC; "" if that is nothing.
+// ContradictionAt returns the contradiction of CFI to the code at a PC; "" if there is none.
 func (f *FrameRules) ContradictionAt(pc uint64) string {
 	if r := rangeAt(f.Contradictions, pc); r != nil {
 		return r.Reason
@@ -372,7 +372,7 @@ func (f *FrameRules) ContradictionAt(pc uint64) string {
 	return ""
 }
 
-// GapReason is why a PC is in one of the gaps; "" if it is in none.
+// GapReason returns the reason of the gap that contains a PC; "" if there is none.
 func (f *FrameRules) GapReason(pc uint64) string {
 	if r := rangeAt(f.Gaps, pc); r != nil {
 		return r.Reason
@@ -380,7 +380,7 @@ func (f *FrameRules) GapReason(pc uint64) string {
 	return ""
 }
 
-// BindThreadsRequest asks about threads, in a batch.
+// BindThreadsRequest is a batch of threads to bind.
 type BindThreadsRequest struct {
 	Threads []ThreadState
 }
@@ -389,15 +389,14 @@ type BindThreadsRequest struct {
 type ThreadState struct {
 	Thread    uint64 // handle for ReadRegisters
 	Registers Registers
-	Processor string      // as the target says; "": it does not
-	Lanes     uint32      // as the target says; 0: it does not
-	Spaces    []SpaceBase // as far as the target says
+	Processor string      // "" where the target does not have it
+	Lanes     uint32      // 0 where the target does not have them
+	Spaces    []SpaceBase // as far as the target has them
 }
 
-// A SpaceBase says where the thread's instance of an address space begins in
-// the space that reaches it. Which space that is, the architecture knows: that
-// of a wave's private memory lies in global memory, that of a group's local
-// memory is seen through generic addresses.
+// SpaceBase is the address at which the thread's instance of an address space begins in
+// the space that it is reached through. The architecture knows that space: a wave's private
+// memory is in global memory, a group's local memory is seen through generic addresses.
 type SpaceBase struct {
 	Space locexpr.AddressSpace
 	Base  uint64
@@ -408,27 +407,27 @@ type BindThreadsAnswer struct {
 	Threads []ThreadBinding
 }
 
-// A ThreadBinding is what a machine decides per thread.
+// ThreadBinding has the machine-specific state of a thread.
 type ThreadBinding struct {
 	PC                uint64 // address of the instruction that is executed next
 	Lanes             uint32 // 1 for a CPU thread
 	ActiveLanes       []byte // one bit a lane, lane 0 lowest; nil: all
-	ActiveUnknown     bool   // the state does not say which lanes are active; ActiveLanes is nil
+	ActiveUnknown     bool   // the active lanes are unknown; ActiveLanes is nil
 	Widths            []RegisterWidth
 	ReturnAddressMask uint64 // bits of a return address that are not address (pointer authentication)
-	Agent             string // what the thread is called by in reports, as Group and Wave are; "": unknown
+	Agent             string // with Group and Wave, the thread's name in reports; "": unknown
 	Group             string
 	Wave              string
 	Maps              []SpaceMap // of address spaces that are no memory of the target
 	Problem           string     // why the thread cannot be walked; "" when it can
 }
 
-// A RegisterWidth overrides the size, in bits, of Count registers from number First on.
+// RegisterWidth overrides the size, in bits, of Count registers from number First on.
 type RegisterWidth struct {
 	First, Count, Bits uint32
 }
 
-// MapKind says how a range of an address space reaches another one.
+// MapKind is the way in which a range of an address space maps to another one.
 type MapKind uint8
 
 // The kinds of map ranges.
@@ -436,16 +435,16 @@ const (
 	IdentityMap    MapKind = iota // at Base in the space Into, in the same order
 	InterleavedMap                // as IdentityMap, but the elements of all lanes alternate
 	RegisterMap                   // in registers, one after the other
-	OpaqueMap                     // where Translate says
+	OpaqueMap                     // Translate finds the location
 )
 
-// A SpaceMap maps ranges of one address space into another.
+// SpaceMap maps ranges of one address space into another.
 type SpaceMap struct {
 	Space  locexpr.AddressSpace
 	Ranges []MapRange
 }
 
-// A MapRange maps [Start, Start+Size) of its space.
+// MapRange maps [Start, Start+Size) of its space.
 type MapRange struct {
 	Kind        MapKind
 	Start, Size uint64               // bytes
@@ -479,7 +478,7 @@ type ClassifyReturnRequest struct {
 	Code    []byte
 }
 
-// ReturnClass is the answer for one address.
+// ReturnClass classifies one address by the instruction before it.
 type ReturnClass uint8
 
 // The return classes.
@@ -500,46 +499,45 @@ type ClassifyReturnAnswer struct {
 type DisassembleRequest struct {
 	Address   uint64
 	Code      []byte
-	Processor string // that the code is for; "": it is not known
+	Processor string // that the code is for; "": unknown
 	Lanes     uint32 // of the thread that executes it; 0: not known
 }
 
 // DisassembleAnswer lists instructions in order.
 type DisassembleAnswer struct {
 	Instructions []Instruction
-	// LLVM says how LLVM's tools disassemble the same code. Where the user names one of
-	// them, its text takes the place of that of Instructions. An architecture that writes
-	// all instructions itself leaves it empty.
+	// LLVM is the target with which LLVM's tools disassemble the same code. Where the user
+	// chooses one of them, its text replaces the text of Instructions. An architecture that
+	// writes all instructions itself leaves it empty.
 	LLVM LLVMTarget
 }
 
-// An LLVMTarget is what LLVM's tools are told of code that they disassemble. Each
-// member has at most MaxLLVMName characters, which are letters, digits and those of
-// "-_.,:+".
+// LLVMTarget has the options of LLVM's tools for the code that they disassemble. Each
+// member has at most MaxLLVMName characters, which are letters, digits and "-_.,:+".
 type LLVMTarget struct {
 	Triple   string // --triple, as "amdgcn-amd-amdhsa"; "": there is no target
 	CPU      string // --mcpu, as "gfx90a"; "": any
 	Features string // --mattr, as "+wavefrontsize64"; "": the usual ones
 }
 
-// An Instruction is one decoded instruction.
+// Instruction is one decoded instruction.
 type Instruction struct {
 	Address uint64
 	Size    uint32 // bytes
 	Text    string // one line
-	// Kind is what the instruction does that may stop a thread. An architecture that
-	// does not say it leaves it 0.
+	// Kind is the effect of the instruction that may stop a thread; 0 where the
+	// architecture does not have it.
 	Kind InstructionKind
 	// Register is the DWARF number of the register by whose low RegisterBits a division
 	// divides, or to which a call, jump or return goes; RegisterBits is 0 where there is none.
 	Register, RegisterBits uint32
 	// Accesses are the places of memory that the instruction reads or writes, at most
-	// MaxAccesses. Whoever explains a fault finds by them what was accessed, and
-	// through which register. An architecture that does not know them leaves them out.
+	// MaxAccesses. They explain which address a fault accessed, and through which register.
+	// An architecture that does not know them leaves them out.
 	Accesses []Access
 }
 
-// InstructionKind says what an instruction does, as far as that explains why a thread
+// InstructionKind is the effect of an instruction, as far as it explains why a thread
 // stopped at it.
 type InstructionKind uint8
 
@@ -559,20 +557,20 @@ const (
 // MaxAccesses is how many places of memory one instruction may have.
 const MaxAccesses = 4
 
-// An Access is a place of memory that an instruction reads or writes. Its address is
+// Access is a place of memory that an instruction reads or writes. Its address is
 // the sum of Base, Index times Scale, Segment and Displacement, cut to AddressBits.
 type Access struct {
 	IsRead, IsWrite bool
-	// Size is how many bytes, 0 where that is not known.
+	// Size is the number of bytes; 0: unknown.
 	Size uint32
 	// Base, Index and Segment are DWARF numbers of registers, NoRegister where there is
 	// none. The address relative to the PC has no Base: Displacement is the address.
 	Base, Index, Segment uint32
 	Scale                uint32 // of Index; 0 without one
-	// IndexBits is how many of the low bits of Index count, and IsIndexSigned says
-	// whether the highest of them is a sign; 0: all count.
+	// IndexBits is the number of low bits of Index that count, and IsIndexSigned is true
+	// where the highest of them is a sign; 0: all count.
 	IndexBits     uint32
 	IsIndexSigned bool
 	Displacement  int64  // bytes
-	AddressBits   uint32 // how many of the low bits of the sum count
+	AddressBits   uint32 // the number of low bits of the sum that count
 }

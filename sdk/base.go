@@ -10,7 +10,7 @@ import (
 
 // ErrNotImplemented is the answer of a call that an architecture does not
 // have. It keeps its identity across the process boundary: errors.Is finds it
-// in what a Client returns.
+// in the errors of a Client.
 var ErrNotImplemented = errors.New("the architecture does not implement this call")
 
 // ErrObjectNotOpen is the answer of FrameRules about a code object that the plugin
@@ -18,11 +18,11 @@ var ErrNotImplemented = errors.New("the architecture does not implement this cal
 // as ErrNotImplemented does.
 var ErrObjectNotOpen = errors.New("the code object is not open in the plugin")
 
-// Base answers every call but Describe with "nothing special". A plugin embeds
+// Base answers every call except Describe with "nothing special". A plugin embeds
 // it, writes Describe, and overrides the calls in which its machine differs.
 type Base struct{}
 
-// OpenTarget answers that the notes hold no threads and no code objects.
+// OpenTarget answers that the notes have no threads and no code objects.
 func (Base) OpenTarget(context.Context, Engine, *OpenTargetRequest) (*OpenTargetAnswer, error) {
 	return &OpenTargetAnswer{}, nil
 }
@@ -41,10 +41,9 @@ func (Base) FrameRules(_ context.Context, _ Engine, req *FrameRulesRequest) (*Fr
 	return a, nil
 }
 
-// BindThreads answers ErrNotImplemented: what it would say needs only the
-// description, which Base does not have. Whoever makes the call (Serve, and the
-// engine for architectures in its own process) goes through the function
-// BindThreads, which then answers from the description.
+// BindThreads answers ErrNotImplemented: the answer needs only the description, which
+// Base does not have. The callers (Serve, and the engine for architectures in its own
+// process) use the function BindThreads, which then answers from the description.
 func (Base) BindThreads(context.Context, Engine, *BindThreadsRequest) (*BindThreadsAnswer, error) {
 	return nil, ErrNotImplemented
 }
@@ -84,9 +83,9 @@ func BindThreads(ctx context.Context, a Architecture, e Engine, req *BindThreads
 	return DefaultBindThreads(d, req), nil
 }
 
-// DefaultBindThreads binds threads as a CPU does: the PC is that of the
-// description's PC register, there is one lane and no map. A thread whose
-// registers do not hold the PC has a problem that says so.
+// DefaultBindThreads binds threads as a CPU does: the PC is in the description's PC
+// register, there is one lane and no map. A thread without the PC in its registers has
+// a problem.
 func DefaultBindThreads(d *Description, req *BindThreadsRequest) *BindThreadsAnswer {
 	a := &BindThreadsAnswer{Threads: make([]ThreadBinding, len(req.Threads))}
 	for i := range req.Threads {

@@ -12,17 +12,16 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A checker holds what of a description answers are checked against, indexed:
-// an answer may have millions of rows, and a hostile description a thousand
-// ranges.
+// checker is an index of a description, against which answers are checked: an answer
+// may have millions of rows, and a hostile description a thousand ranges.
 type checker struct {
 	d         *Description
 	registers []registerSpan // sorted, by number
 	spaces    []AddressSpace // sorted, by number
 }
 
-// A registerSpan is one range of a description, with the end of the run of
-// ranges without a gap that it is part of.
+// registerSpan is one range of a description, with the end of its run of ranges
+// without a gap.
 type registerSpan struct {
 	first, end uint64
 	runEnd     uint64
@@ -79,7 +78,7 @@ func (c *checker) space(field string, number locexpr.AddressSpace) (bits uint32,
 	return 0, fmt.Errorf("%s: %d is the number of no address space", field, number)
 }
 
-// lastAddress is the highest address of a space.
+// lastAddress returns the highest address of a space.
 func lastAddress(bits uint32) uint64 {
 	if bits >= 64 {
 		return math.MaxUint64
@@ -87,7 +86,7 @@ func lastAddress(bits uint32) uint64 {
 	return 1<<bits - 1
 }
 
-// row checks what a row says, not its range.
+// row checks the rules of a row, not its range.
 func (c *checker) row(r *cfi.Row) error {
 	if err := c.cfa(&r.CFA); err != nil {
 		return fmt.Errorf("CFA.%w", err)
@@ -152,7 +151,7 @@ func (c *checker) rule(r *cfi.Rule) error {
 	return fmt.Errorf("Rule.Kind: %d is not a kind", r.Kind)
 }
 
-// maxNesting is how deep expressions may stand inside expressions.
+// maxNesting is how deep expressions may be nested.
 const maxNesting = 8
 
 // expression checks an expression in the canonical dialect: of bounded length,
@@ -177,16 +176,16 @@ func (c *checker) operations(expr []byte, depth int) error {
 		Order:       locexpr.ByteOrder(c.d.ByteOrder),
 	}
 	for decoder.More() {
-		var in locexpr.Instruction
-		if err := decoder.Next(&in); err != nil {
+		var instruction locexpr.Instruction
+		if err := decoder.Next(&instruction); err != nil {
 			return err
 		}
-		for _, kind := range in.Op.Operands {
+		for _, kind := range instruction.Op.Operands {
 			if kind != locexpr.Expression {
 				continue
 			}
-			if err := c.operations(in.Block, depth-1); err != nil {
-				return fmt.Errorf("offset %d: in %s: %w", in.Offset, in.Op.Name, err)
+			if err := c.operations(instruction.Block, depth-1); err != nil {
+				return fmt.Errorf("offset %d: in %s: %w", instruction.Offset, instruction.Op.Name, err)
 			}
 		}
 	}

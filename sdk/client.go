@@ -20,9 +20,9 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// A Client is an Architecture in another process: the engine's side of the
-// connection. It is here because both sides encode alike; a plugin does not link
-// it. Every call ends with its context. Answers are decoded, not yet checked: their
+// Client is an Architecture in another process: the engine's side of the
+// connection. It is in this package because both sides encode alike; a plugin does not
+// link it. Every call ends with its context. Answers are decoded, not yet checked: their
 // Validate methods do that.
 //
 // An error is a *RemoteError where the architecture's own method failed, wraps
@@ -39,7 +39,7 @@ type Client struct {
 	attachment *attachment
 }
 
-// An attachment is the plugin's connection to the engine, or an attempt to make it.
+// attachment is the plugin's connection to the engine, or an attempt to make it.
 type attachment struct {
 	settled chan struct{} // closed when the plugin is ready, or the rest is set
 	// isUnwanted: the plugin asks nothing of the engine.
@@ -49,16 +49,16 @@ type attachment struct {
 
 var _ Architecture = (*Client)(nil)
 
-// NewClient is the architecture at the other end of a connection. gone ends with its
-// process. ready is how long that may take to be ready to ask the engine; 0: as long
-// as it likes. A call that needs it waits no longer than it lasts itself.
+// NewClient returns the architecture at the other end of a connection. gone ends with its
+// process. ready is how long the process may take to be ready for requests to the engine;
+// 0: as long as it likes. A call that needs it waits only until its own context ends.
 func NewClient(gone context.Context, conn grpc.ClientConnInterface, ready time.Duration) *Client {
 	return &Client{rpc: pb.NewArchitectureClient(conn), gone: gone, ready: ready}
 }
 
-// attach waits until the plugin is ready to ask the engine, and reports whether it will.
-// All calls share one connection, which outlives the call that began it; one that
-// failed or ended is made again.
+// attach waits until the plugin is ready for requests to the engine, and reports whether
+// it makes any. All calls share one connection, which outlives the call that began it; a
+// connection that failed or ended is made again.
 func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {
 	c.mu.Lock()
 	a := c.attachment
@@ -77,7 +77,7 @@ func (c *Client) attach(ctx context.Context) (isWanted bool, err error) {
 }
 
 // serveEngine serves the engine until the connection ends. A failure ends the calls
-// that offer the engine; where the process is gone, each finds that out itself.
+// that offer the engine; where the process is gone, each call ends by itself.
 func (c *Client) serveEngine(a *attachment) {
 	ctx, cancel := context.WithCancelCause(c.gone)
 	defer cancel(nil)
@@ -116,8 +116,8 @@ func (c *Client) serveEngine(a *attachment) {
 	}
 }
 
-// begin opens a session for a call that offers an engine. sessionCtx is the call's context
-// from then on.
+// begin opens a session for a call that offers an engine. sessionCtx becomes the context
+// of the call.
 func (c *Client) begin(ctx context.Context, call string, e Engine) (sessionCtx context.Context, session uint64, end func(), err error) {
 	if e == nil {
 		return ctx, 0, func() {}, nil
@@ -133,11 +133,11 @@ func (c *Client) begin(ctx context.Context, call string, e Engine) (sessionCtx c
 	return ctx, session, end, nil
 }
 
-// A unaryCall is a call with one message for an answer: Q is the encoded request, R the
+// unaryCall is a call whose answer is one message: Q is the encoded request, R the
 // encoded answer and A the decoded one.
 type unaryCall[Q, R, A any] struct {
 	name      string
-	engine    Engine // the plugin may ask it; nil: the call offers none
+	engine    Engine // for the plugin's requests; nil: the call offers none
 	request   Q
 	session   *uint64 // in request, where the engine's session goes; nil: there is none
 	rpc       func(context.Context, Q, ...grpc.CallOption) (R, error)
@@ -272,8 +272,8 @@ func (c *Client) OpenObject(ctx context.Context, e Engine, req *OpenObjectReques
 	}
 }
 
-// maxRows is how many rows the tables of an answer may have in all: no more than
-// the object has bytes of code, where its sections tell that.
+// maxRows returns how many rows the tables of an answer may have in total: no more than
+// the object has bytes of code, where its sections show that.
 func maxRows(req *OpenObjectRequest) int {
 	code := uint64(0)
 	for i := range req.Sections {
@@ -287,8 +287,8 @@ func maxRows(req *OpenObjectRequest) int {
 	return int(min(max(code, minRows), MaxBatch))
 }
 
-// Bounds of the rows of an answer: of an object whose code is small, and of one
-// that does not say how much code it has.
+// The bounds of the rows of an answer for an object whose code is small, and for an
+// object with an unknown amount of code.
 const (
 	minRows        = 1 << 16
 	maxRowsUnknown = 1 << 20
@@ -324,7 +324,7 @@ func appendRows(a *OpenObjectAnswer, p *pb.TableRows, left *int) error {
 	return nil
 }
 
-// streamError is callError for a stream, which must not end before its answer.
+// streamError is like callError, for a stream, which must not end before its answer.
 func streamError(ctx context.Context, name string, err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: no answer", name, ErrMalformed)

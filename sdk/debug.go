@@ -15,17 +15,16 @@ import (
 
 // Debug is the environment variable that lets Serve serve without an engine that
 // started the process, as in a debugger: where it is set, the process writes a
-// setting of Reattach to standard output, for the shell, and answers whichever
-// engine connects, one after the other, until it is interrupted.
+// setting of Reattach to standard output, for the shell, and answers all engines that
+// connect, one after the other, until it is interrupted.
 const Debug = "UNWINDD_PLUGIN_DEBUG"
 
-// Reattach is the environment variable by which the engine is told of processes to
-// use in place of those that it would start: a JSON object of Reattachments by the
-// names of plugins.
+// Reattach is the environment variable with the processes that the engine uses instead
+// of starting them: a JSON object of Reattachments by the names of plugins.
 const Reattach = "UNWINDD_REATTACH_PLUGINS"
 
-// A Reattachment says how a process of a plugin is reached that somebody else
-// started. Its members have the names that go-plugin gives them.
+// Reattachment describes a process of a plugin that the engine did not start. Its members
+// have go-plugin's names.
 type Reattachment struct {
 	Protocol        string // "grpc"
 	ProtocolVersion int    // ProtocolVersion
@@ -33,7 +32,7 @@ type Reattachment struct {
 	Addr            Addr
 }
 
-// An Addr is where a process listens.
+// Addr is the address that a process listens on.
 type Addr struct {
 	Network string // "unix"
 	String  string // the path of the socket
@@ -61,15 +60,14 @@ func serveDebug(arch Architecture) error {
 		return err
 	}
 	fmt.Printf("%s='%s'\n", Reattach, strings.ReplaceAll(string(line), "'", `\u0027`))
-	if err := s.Serve(l); interrupted.Err() == nil { // else it may not have begun
+	if err := s.Serve(l); interrupted.Err() == nil { // else Serve may have failed to begin
 		return err
 	}
 	return nil
 }
 
-// nameOf is the name of the plugin that this process is: NAME of an executable
-// unwindd-arch-NAME, and else, as debuggers call what they build, the
-// architecture's.
+// nameOf returns the name of this process's plugin: NAME of an executable
+// unwindd-arch-NAME, else, as for executables that debuggers build, the architecture's.
 func nameOf(arch Architecture) string {
 	base := filepath.Base(os.Args[0])
 	if name, ok := strings.CutPrefix(base, ExecutablePrefix); ok {
@@ -81,5 +79,5 @@ func nameOf(arch Architecture) string {
 	return base
 }
 
-// ExecutablePrefix is how the names of plugins' executables begin.
+// ExecutablePrefix is the beginning of the names of plugins' executables.
 const ExecutablePrefix = "unwindd-arch-"

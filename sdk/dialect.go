@@ -4,9 +4,9 @@ package sdk
 
 import "github.com/unwindd/unwindd/locexpr"
 
-// Table is the dialect as the evaluator uses it: standard DWARF with the
-// dialect's operations in their places. The error is that of locexpr's Extend: an
-// operation has no such name there, or the place of another one.
+// Table returns the dialect for the evaluator: standard DWARF with the dialect's
+// operations added. The error is from locexpr's Extend: an operation has an unknown name,
+// or the opcode of another one.
 func (d *Dialect) Table() (*locexpr.Dialect, error) {
 	return locexpr.DWARF5.Extend(d.Name, d.encodings())
 }

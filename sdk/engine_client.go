@@ -15,22 +15,22 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// An engineConn is one ServeEngine: the plugin's side.
+// engineConn is one ServeEngine: the plugin's side.
 type engineConn struct {
 	stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineRequest]
-	slots  chan struct{} // of the requests that the engine answers at once
+	slots  chan struct{} // one for each request that the engine answers at once
 
 	sending sync.Mutex
 
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]*waiter
-	end     error // why nothing can be asked any more
+	end     error // why no request can be made any more
 }
 
-// A waiter waits for the answer to a request.
+// waiter waits for the answer to a request.
 type waiter struct {
-	section []byte // what has come of it
+	section []byte // the part received so far
 	answer  *pb.EngineAnswer
 	err     error
 	done    chan struct{} // closed when answer or err is set
@@ -40,7 +40,7 @@ func newEngineConn(stream grpc.BidiStreamingServer[pb.EngineAnswer, pb.EngineReq
 	return &engineConn{stream: stream, slots: make(chan struct{}, maxEngineRequests), waiting: map[uint64]*waiter{}}
 }
 
-// run says that the plugin is ready, and takes answers until the stream ends.
+// run sends that the plugin is ready, and receives answers until the stream ends.
 func (c *engineConn) run() error {
 	err := c.stream.Send(&pb.EngineRequest{})
 	for err == nil {
@@ -53,7 +53,7 @@ func (c *engineConn) run() error {
 	return nil
 }
 
-// take takes an answer or a part of one. Whoever waited for it may have given up.
+// take receives an answer or a part of one. Its waiter may be gone.
 func (c *engineConn) take(p *pb.EngineAnswer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,11 +74,11 @@ func (c *engineConn) take(p *pb.EngineAnswer) {
 	}
 }
 
-// maxPrepared is the size of the largest section, in bytes, for which memory is made
-// ready before it has come.
+// maxPrepared is the size of the largest section, in bytes, for which memory is allocated
+// before it is received.
 const maxPrepared = 1 << 30
 
-// close ends everything that waits.
+// close ends all waiters.
 func (c *engineConn) close(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,13 +134,13 @@ func (c *engineConn) forget(id uint64) {
 	delete(c.waiting, id)
 }
 
-// An engineClient is the engine as the plugin's process sees it, for one call.
+// engineClient is the engine in the plugin's process, for one call.
 type engineClient struct {
 	conn    asker
 	session uint64
 }
 
-// An asker makes requests of the engine.
+// asker makes requests of the engine.
 type asker interface {
 	ask(ctx context.Context, p *pb.EngineRequest) (*waiter, error)
 }
@@ -157,7 +157,7 @@ func (e *engineClient) readMemory(ctx context.Context, p *pb.ReadMemoryRequest) 
 	return w.answer.GetReadMemory(), nil
 }
 
-// otherAnswer is the error of a request that has the answer of another one.
+// otherAnswer returns the error for a request that got an answer of another type.
 func otherAnswer(call string) error {
 	return fmt.Errorf("%s: %w: EngineAnswer.answer: another request's", call, ErrMalformed)
 }

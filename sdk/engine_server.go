@@ -15,9 +15,8 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// An engineServer has the engines of calls that are under way: the engine's
-// side. Each call has a session, and a plugin that reads after its call is
-// over finds none.
+// engineServer has the engines of calls that are under way, on the engine's side. Each
+// call has a session, and a plugin that reads after its call is over finds none.
 type engineServer struct {
 	mu       sync.Mutex
 	last     uint64
@@ -31,15 +30,15 @@ type session struct {
 	reading sync.WaitGroup
 }
 
-// An engineFault is why calls that offer an engine ended when ServeEngine did.
+// engineFault is the reason of calls that ended with ServeEngine.
 type engineFault struct{ error }
 
 func (f *engineFault) Unwrap() error { return f.error }
 
 // open begins a session, whose context is the call's. end ends it, and waits for
-// what still reads from the engine: after it the caller may take away what the
+// pending reads from the engine: after it the caller may free the memory that the
 // engine reads from.
-func (s *engineServer) open(ctx context.Context, e Engine) (ofCall context.Context, id uint64, end func()) {
+func (s *engineServer) open(ctx context.Context, e Engine) (callCtx context.Context, id uint64, end func()) {
 	v := &session{engine: e}
 	v.ctx, v.cancel = context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -59,7 +58,7 @@ func (s *engineServer) open(ctx context.Context, e Engine) (ofCall context.Conte
 	}
 }
 
-// use is a session whose engine is read from until v.reading.Done; nil where the call
+// use returns a session whose engine is read from until v.reading.Done; nil where the call
 // is over.
 func (s *engineServer) use(id uint64) *session {
 	s.mu.Lock()
@@ -80,8 +79,8 @@ func (s *engineServer) fail(reason error) {
 	}
 }
 
-// answer reads what a request asks for. All parts of the answer but the last are
-// put as they come.
+// answer reads the data that a request asks for. All parts of the answer except the last
+// are put as they come.
 func (v *session) answer(p *pb.EngineRequest, put func(*pb.EngineAnswer) error) (last *pb.EngineAnswer, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,7 +135,7 @@ func (v *session) readRegisters(p *pb.ReadRegistersRequest) (*pb.ReadRegistersAn
 	return &pb.ReadRegistersAnswer{Registers: column}, err
 }
 
-// readSection copies the parts: what the engine gave may be gone with the call.
+// readSection copies the parts: the engine's bytes may be gone with the call.
 func (v *session) readSection(p *pb.ReadSectionRequest, put func(*pb.EngineAnswer) error) (*pb.EngineAnswer, error) {
 	data, err := v.engine.ReadSection(v.ctx, p.GetObject(), string(p.GetName()))
 	if err != nil {
@@ -157,7 +156,7 @@ func (v *session) readSection(p *pb.ReadSectionRequest, put func(*pb.EngineAnswe
 	}
 }
 
-// engineFailure is the answer to a request that failed.
+// engineFailure returns the answer to a request that failed.
 func engineFailure(err error) *pb.EngineAnswer {
 	s, ok := status.FromError(err)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// An engineStream is one ServeEngine: the engine's side.
+// engineStream is one ServeEngine: the engine's side.
 type engineStream struct {
 	engines *engineServer
 	stream  grpc.BidiStreamingClient[pb.EngineAnswer, pb.EngineRequest]
@@ -24,7 +24,7 @@ type engineStream struct {
 	cancel  context.CancelCauseFunc
 	answers chan *pb.EngineAnswer
 	deaf    chan struct{} // closed when answers cannot be sent any more
-	slots   chan struct{} // of the requests that are answered at once
+	slots   chan struct{} // one for each request that is answered at once
 	strays  atomic.Int64  // requests in a row for calls that are over
 }
 
@@ -42,7 +42,7 @@ func openEngineStream(ctx context.Context, rpc pb.ArchitectureClient, engines *e
 	return s, nil
 }
 
-// serve answers until the stream ends, and says why it did; nil: the plugin ended it.
+// serve answers until the stream ends, and returns the reason; nil: the plugin ended it.
 // It calls ready when the plugin's first message has come.
 func (s *engineStream) serve(ready func()) error {
 	for isFirst := true; ; isFirst = false {
@@ -63,19 +63,19 @@ func (s *engineStream) serve(ready func()) error {
 				continue
 			}
 		}
-		// A plugin that asks for more at once is not read from meanwhile, and has
-		// to wait.
+		// A plugin with more requests at once is not read from meanwhile, and has to
+		// wait.
 		select {
 		case s.slots <- struct{}{}:
 			go s.answer(p)
-		case <-s.deaf: // Recv says why
+		case <-s.deaf: // Recv returns the reason
 		case <-s.ctx.Done():
 		}
 	}
 }
 
-// answer answers a request. Nothing waits for a plugin that does not read its
-// answers, but its own requests: neither the call's end nor its engine.
+// answer answers a request. Only the requests of a plugin wait until it reads its answers,
+// not the call's end or its engine.
 func (s *engineStream) answer(p *pb.EngineRequest) {
 	defer func() { <-s.slots }()
 	v := s.engines.use(p.GetSession())
@@ -93,11 +93,11 @@ func (s *engineStream) answer(p *pb.EngineRequest) {
 		last = engineFailure(err)
 	}
 	last.Id = p.GetId()
-	_ = s.put(s.ctx, last) // else there is nobody to tell
+	_ = s.put(s.ctx, last) // an error means that the stream has ended
 }
 
-// stray answers a request for a call that is over. A plugin that makes nothing else
-// would keep the engine at work without a call, and so without a deadline.
+// stray answers a request for a call that is over. A plugin that makes no others would
+// keep the engine at work without a call, and so without a deadline.
 func (s *engineStream) stray(p *pb.EngineRequest) {
 	if s.strays.Add(1) > maxStrays {
 		s.cancel(fmt.Errorf("%w: %d requests in a row for calls that are over", ErrMalformed, maxStrays))
@@ -108,7 +108,7 @@ func (s *engineStream) stray(p *pb.EngineRequest) {
 	_ = s.put(s.ctx, a)
 }
 
-// put has an answer sent, unless ctx or the stream ends before.
+// put queues an answer for sending, unless ctx or the stream ends before.
 func (s *engineStream) put(ctx context.Context, a *pb.EngineAnswer) error {
 	select {
 	case s.answers <- a:

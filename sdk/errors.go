@@ -15,10 +15,9 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// A RemoteError is an error that an architecture answered from another
-// process: its own method said no, or panicked. The process itself is well.
-// Every other error of a Client, save those of the caller's context, says that
-// the process or the connection is not.
+// RemoteError is an error of an architecture's method in another process, or its
+// panic. The process itself is well. Every other error of a Client, except errors of the
+// caller's context, means that the process or the connection is not.
 type RemoteError struct {
 	Call     string // "FrameRules"
 	Message  string
@@ -34,12 +33,12 @@ func (e *RemoteError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Call, e.Message)
 }
 
-// Unwrap returns ErrNotImplemented or ErrObjectNotOpen where that is what the
-// method answered.
+// Unwrap returns ErrNotImplemented or ErrObjectNotOpen where the method answered one
+// of them.
 func (e *RemoteError) Unwrap() error { return e.is }
 
-// architectureError makes the status of a call that failed in the
-// architecture's method.
+// architectureError returns the status of a call that failed in the architecture's
+// method.
 func architectureError(call string, err error) error {
 	code := codes.Unknown
 	switch {
@@ -55,7 +54,7 @@ func architectureError(call string, err error) error {
 	return withDetail(status.New(code, headerText(err.Error())), &pb.ArchitectureError{Call: call})
 }
 
-// panicError makes the status of a call in which the architecture panicked.
+// panicError returns the status of a call in which the architecture panicked.
 func panicError(call, value, place string) error {
 	return withDetail(status.New(codes.Internal, headerText(value)),
 		&pb.ArchitectureError{Call: call, Panicked: true, Place: headerText(place)})
@@ -68,7 +67,7 @@ func withDetail(s *status.Status, detail *pb.ArchitectureError) error {
 	return s.Err()
 }
 
-// callError makes an error of what a call over gRPC failed with.
+// callError converts the error of a call over gRPC.
 func callError(ctx context.Context, call string, err error) error {
 	s := status.Convert(err)
 	var own *pb.ArchitectureError
@@ -78,7 +77,7 @@ func callError(ctx context.Context, call string, err error) error {
 		}
 	}
 	if own == nil && isServersOwn(s.Code()) {
-		own = &pb.ArchitectureError{} // of a server that has no details
+		own = &pb.ArchitectureError{} // the server sends no details
 	}
 	var fault *engineFault
 	switch {
@@ -102,8 +101,8 @@ func callError(ctx context.Context, call string, err error) error {
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// isServersOwn says whether a code is of the method that was called: gRPC itself ends no
-// call with it while the process and the connection are well.
+// isServersOwn reports whether a code is from the method that was called: gRPC itself ends
+// no call with it while the process and the connection are well.
 func isServersOwn(code codes.Code) bool {
 	switch code {
 	case codes.Unknown, codes.Unimplemented, codes.FailedPrecondition, codes.InvalidArgument:
@@ -112,8 +111,8 @@ func isServersOwn(code codes.Code) bool {
 	return false
 }
 
-// engineError makes an error of what a read from the engine failed with: the
-// engine's own words where it answered.
+// engineError converts the error of a read from the engine: it has the engine's own text
+// where it answered.
 func engineError(ctx context.Context, call string, err error) error {
 	s := status.Convert(err)
 	switch {
@@ -125,7 +124,7 @@ func engineError(ctx context.Context, call string, err error) error {
 	return fmt.Errorf("%s: %w", call, err)
 }
 
-// headerText makes text fit for a header: valid and bounded.
+// headerText returns text that is fit for a header: valid and bounded.
 func headerText(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage] + "..."

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// A lifeline ends a plugin whose engine is gone. An engine that was killed tells
-// it nothing; but its connection ends, and the engine never closes its only one
-// otherwise.
+// lifeline ends a plugin whose engine is gone. An engine that was killed sends nothing;
+// but its connection ends, and the engine never closes its only one otherwise.
 type lifeline struct {
 	mu          sync.Mutex
 	connections int

@@ -9,13 +9,12 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Names are the names of registers and address spaces as threads with a given
-// number of lanes know them. They are what locexpr reads and prints text with.
+// Names are the names of registers and address spaces for threads with a number of
+// lanes. locexpr reads and prints text with them.
 //
-// A register that only threads with another number of lanes have has no name:
-// it is printed as its number, and its name is that of the thread's own
-// register, or of none. Where the lane count is not known, a name that ranges
-// share is that of the first one.
+// A register that only threads with another number of lanes have has no name: it is
+// printed as its number, and its name stands for the thread's own register, or for none.
+// Where the lane count is unknown, a name that ranges share stands for the first one.
 type Names struct {
 	d     *Description
 	lanes uint32
@@ -23,7 +22,7 @@ type Names struct {
 
 var _ locexpr.Names = Names{}
 
-// Names returns the names for threads with that many lanes; 0: not known.
+// Names returns the names for threads with that many lanes; 0: unknown.
 func (d *Description) Names(lanes uint32) Names { return Names{d, lanes} }
 
 // Register returns the DWARF number of the register of a name or alias, in any
@@ -61,7 +60,7 @@ func (n Names) RegisterName(number uint64) (name string, ok bool) {
 	return info.Name, ok && back.Number == info.Number
 }
 
-// has says whether threads have the registers of a range.
+// has reports whether threads have the registers of a range.
 func (n Names) has(lanes uint32) bool { return lanes == 0 || n.lanes == 0 || lanes == n.lanes }
 
 // Space returns the address space of a name, in any case. The default space is
@@ -84,8 +83,8 @@ func (n Names) SpaceName(space locexpr.AddressSpace) (name string, ok bool) {
 	return info.Name, ok
 }
 
-// Processor returns what is said of a processor, in any case; what follows a
-// colon (the features of "gfx90a:xnack+") does not matter.
+// Processor returns a processor by its name, in any case; the part behind a colon (the
+// features of "gfx90a:xnack+") does not matter.
 func (d *Description) Processor(name string) (p Processor, ok bool) {
 	name, _, _ = strings.Cut(name, ":")
 	for i := range d.Processors {
@@ -96,8 +95,8 @@ func (d *Description) Processor(name string) (p Processor, ok bool) {
 	return Processor{}, false
 }
 
-// ObjectProcessor returns the processor that the ELF flags of a code object
-// tell; ok is false where they tell none.
+// ObjectProcessor returns the processor of the ELF flags of a code object; ok is false
+// where there is none.
 func (d *Description) ObjectProcessor(flags uint32) (p Processor, ok bool) {
 	for _, p := range d.Processors {
 		if p.FlagsMask != 0 && flags&p.FlagsMask == p.Flags {
@@ -107,8 +106,8 @@ func (d *Description) ObjectProcessor(flags uint32) (p Processor, ok bool) {
 	return Processor{}, false
 }
 
-// ShortRegisterName is the shorter of a register's name and alias that lead
-// back to it: v0 for VGPR0, EXEC for EXEC_MASK_64.
+// ShortRegisterName returns the shorter of a register's name and alias that lead back to
+// it: v0 for VGPR0, EXEC for EXEC_MASK_64.
 func (n Names) ShortRegisterName(number uint64) (name string, ok bool) {
 	name, ok = n.RegisterName(number)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// RegisterInfo is what a description says about one register.
+// RegisterInfo is the description of one register.
 type RegisterInfo struct {
 	Number uint32 // DWARF number
 	Name   string
@@ -33,8 +33,8 @@ func (d *Description) Register(number uint32) (info RegisterInfo, ok bool) {
 }
 
 // RegisterByName returns the register of a name or alias, in any case. Where
-// ranges share a name, it is that of the first range; Names knows better where
-// the thread's lane count is known.
+// ranges share a name, it is the first range's; Names resolves it for a thread
+// with a known lane count.
 func (d *Description) RegisterByName(name string) (info RegisterInfo, ok bool) {
 	for i := range d.Registers {
 		r := &d.Registers[i]
@@ -74,7 +74,7 @@ func (d *Description) Space(number locexpr.AddressSpace) (space AddressSpace, ok
 	return AddressSpace{}, false
 }
 
-// registerName is for messages: a number where there is no name.
+// registerName returns a name for messages: a number where there is no name.
 func (d *Description) registerName(number uint32) string {
 	if info, ok := d.Register(number); ok && info.Name != "" {
 		return info.Name
@@ -98,7 +98,7 @@ func (r *RegisterRange) name(index uint32) string {
 	return fmt.Sprintf("r%d", r.First+index)
 }
 
-// nameIn returns the name that a list gives to the register index of r, or "".
+// nameIn returns the name in a list of the register index of r, or "".
 func (r *RegisterRange) nameIn(names []string, index uint32) string {
 	if pattern, ok := namePattern(names); ok {
 		return strings.Replace(pattern, "%d", strconv.FormatUint(uint64(r.FirstIndex)+uint64(index), 10), 1)
@@ -109,7 +109,7 @@ func (r *RegisterRange) nameIn(names []string, index uint32) string {
 	return ""
 }
 
-// namePattern returns the one name of a list that stands for a whole range.
+// namePattern returns the single name of a list that stands for a whole range.
 func namePattern(names []string) (string, bool) {
 	if len(names) == 1 && strings.Contains(names[0], "%d") {
 		return names[0], true
@@ -125,7 +125,7 @@ func (r *RegisterRange) index(name string) (uint32, bool) {
 	return r.indexIn(r.Aliases, name)
 }
 
-// indexIn returns the index in r of the register that a list gives a name.
+// indexIn returns the index in r of the register that has a name in a list.
 func (r *RegisterRange) indexIn(names []string, name string) (uint32, bool) {
 	pattern, ok := namePattern(names)
 	if !ok {

@@ -16,11 +16,11 @@ func (r *Registers) Get(number uint32) (value []byte, ok bool) {
 	if !found || i+1 >= len(r.Offsets) {
 		return nil, false
 	}
-	from, to := r.Offsets[i], r.Offsets[i+1]
-	if from > to || uint64(to) > uint64(len(r.Data)) {
+	start, end := r.Offsets[i], r.Offsets[i+1]
+	if start > end || uint64(end) > uint64(len(r.Data)) {
 		return nil, false
 	}
-	return r.Data[from:to:to], true
+	return r.Data[start:end:end], true
 }
 
 // Uint64 returns a register as a number, zero-extended. ok is false where the
@@ -46,10 +46,10 @@ func (r *Registers) Uint64(number uint32, order ByteOrder) (value uint64, ok boo
 	return value, true
 }
 
-// Set gives a register these bytes, which are copied, and keeps Numbers sorted.
-// Setting registers in the order of their numbers costs no moving. Registers
-// that are not valid, and a value with which Data would pass 4 GiB, leave r as
-// it is. Set writes into r's slices: Clone first what others also hold.
+// Set sets the bytes of a register, which are copied, and keeps Numbers sorted.
+// Setting registers in the order of their numbers costs no moving. Where r is not
+// valid, or Data would pass 4 GiB, Set does nothing. Set writes into r's slices: Clone
+// them first where they are shared.
 func (r *Registers) Set(number uint32, value []byte) {
 	if len(r.Offsets) == 0 && len(r.Numbers) == 0 && len(r.Data) == 0 {
 		r.Offsets = append(r.Offsets, 0)
@@ -60,27 +60,27 @@ func (r *Registers) Set(number uint32, value []byte) {
 		return
 	}
 	i, found := slices.BinarySearch(r.Numbers, number)
-	from, to := r.Offsets[i], r.Offsets[i]
+	start, end := r.Offsets[i], r.Offsets[i]
 	if found {
-		to = r.Offsets[i+1]
+		end = r.Offsets[i+1]
 	}
-	if from > to || uint64(to) > uint64(len(r.Data)) {
+	if start > end || uint64(end) > uint64(len(r.Data)) {
 		return
 	}
-	if found && int(to-from) == len(value) {
-		copy(r.Data[from:to], value)
+	if found && int(end-start) == len(value) {
+		copy(r.Data[start:end], value)
 		return
 	}
 	if !found {
 		r.Numbers = slices.Insert(r.Numbers, i, number)
-		r.Offsets = slices.Insert(r.Offsets, i, from)
+		r.Offsets = slices.Insert(r.Offsets, i, start)
 	}
-	// Modular arithmetic: a shorter value moves what follows down.
-	moved := uint32(len(value)) - (to - from)
+	// Modular arithmetic: a shorter value moves the following ones down.
+	moved := uint32(len(value)) - (end - start)
 	for j := i + 1; j < len(r.Offsets); j++ {
 		r.Offsets[j] += moved
 	}
-	r.Data = slices.Replace(r.Data, int(from), int(to), value...)
+	r.Data = slices.Replace(r.Data, int(start), int(end), value...)
 }
 
 // Clone returns a copy that shares nothing with r.
@@ -92,10 +92,9 @@ func (r *Registers) Clone() Registers {
 	}
 }
 
-// Validate says what is wrong with the shape of r: Numbers sorted and without
-// repetition, one offset more than numbers, offsets that start at 0, never
-// fall, and end with the data. Registers without any register are valid with
-// and without the one offset.
+// Validate checks the structure of r: Numbers sorted and without repetition, one offset
+// more than numbers, offsets that start at 0, never fall, and end with the data.
+// Registers without any register are valid with and without the one offset.
 func (r *Registers) Validate() error {
 	if len(r.Numbers) == 0 && len(r.Offsets) == 0 && len(r.Data) == 0 {
 		return nil

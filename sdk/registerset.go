@@ -6,7 +6,7 @@ import "math/bits"
 
 // Decode adds the registers of a record to into. A field that reaches past the
 // end of the record is absent. So is a piece of a register whose bytes below
-// the piece are unknown: a register never has bytes that nobody recorded. Sets
+// the piece are unknown: a register never has bytes that were not recorded. Sets
 // of several records may be decoded into the same registers, one after the
 // other; a register that is already there keeps the bytes that the record
 // lacks.
@@ -25,7 +25,7 @@ func (s *RegisterSet) Decode(record []byte, into *Registers) {
 }
 
 // DecodeSample adds the registers of a perf sample to into. mask is
-// sample_regs_user (or sample_regs_intr); record holds eight bytes for each bit
+// sample_regs_user (or sample_regs_intr); record has eight bytes for each bit
 // that is set in it, lowest bit first, as perf_event_open(2) writes them.
 func (s *RegisterSet) DecodeSample(mask uint64, record []byte, into *Registers) {
 	if s.Source != PerfSample {
@@ -36,9 +36,9 @@ func (s *RegisterSet) DecodeSample(mask uint64, record []byte, into *Registers) 
 		if f.Offset > 63 || mask>>f.Offset&1 == 0 || f.Size > 8 {
 			continue
 		}
-		at := 8 * bits.OnesCount64(mask&(1<<f.Offset-1))
-		if at+8 <= len(record) {
-			into.setPiece(f.Register, f.RegisterOffset, record[at:at+int(f.Size)])
+		offset := 8 * bits.OnesCount64(mask&(1<<f.Offset-1))
+		if offset+8 <= len(record) {
+			into.setPiece(f.Register, f.RegisterOffset, record[offset:offset+int(f.Size)])
 		}
 	}
 }

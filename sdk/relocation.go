@@ -4,12 +4,12 @@ package sdk
 
 import "github.com/unwindd/unwindd/sdk/reloc"
 
-// A Relocation describes one relocation type of a machine, as far as debug
+// Relocation describes one relocation type of a machine, as far as debug
 // sections use it.
 type Relocation = reloc.Entry
 
-// What a relocation computes: S is the symbol's value, A the addend, P the
-// place, and V what the place holds already. See reloc.Kind.
+// The kinds of relocations: S is the symbol's value, A the addend, P the
+// place, and V the value at the place. See reloc.Kind.
 const (
 	RelocationNone        = reloc.None
 	RelocationAbsolute    = reloc.Absolute    // S + A
@@ -21,9 +21,9 @@ const (
 	RelocationRelativePA  = reloc.RelativePA  // S + A - P - 8
 )
 
-// The forms of the field that a relocation writes.
+// The formats of the field that a relocation writes.
 const (
 	FieldBytes   = reloc.Bytes   // whole bytes
-	FieldLow6    = reloc.Low6    // the low six bits of a byte, whose others stay
-	FieldULEB128 = reloc.ULEB128 // an unsigned LEB128 number, whose length stays; its Size is 0
+	FieldLow6    = reloc.Low6    // the low six bits of a byte; the others do not change
+	FieldULEB128 = reloc.ULEB128 // an unsigned LEB128 number, whose length does not change; its Size is 0
 )

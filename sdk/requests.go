@@ -4,11 +4,11 @@ package sdk
 
 import "fmt"
 
-// What architectures do alike with a request is below: a plugin may use it.
+// The methods below are the same for all architectures: a plugin may use them.
 
-// Answer makes the answer of what classify says of each PC of the request: whether a call
-// ends where code does, at pc, and where a direct one leads. The error says which bytes of
-// the request are not there.
+// Answer answers the request with classify's result for each PC: whether a call ends with
+// code, at pc, and the target of a direct one. The error names the bytes that the request
+// lacks.
 func (r *ClassifyReturnRequest) Answer(classify func(pc uint64, code []byte) (class ReturnClass, target uint64)) (*ClassifyReturnAnswer, error) {
 	if len(r.Offsets) != len(r.PCs)+1 {
 		return nil, fmt.Errorf("ClassifyReturn: %d offsets for %d PCs, expected one more than PCs", len(r.Offsets), len(r.PCs))
@@ -18,16 +18,16 @@ func (r *ClassifyReturnRequest) Answer(classify func(pc uint64, code []byte) (cl
 		Targets: make([]uint64, len(r.PCs)),
 	}
 	for i, pc := range r.PCs {
-		from, to := r.Offsets[i], r.Offsets[i+1]
-		if from > to || uint64(to) > uint64(len(r.Code)) {
-			return nil, fmt.Errorf("ClassifyReturn: bytes %d to %d of PC %d, expected a range of %d bytes", from, to, i, len(r.Code))
+		start, end := r.Offsets[i], r.Offsets[i+1]
+		if start > end || uint64(end) > uint64(len(r.Code)) {
+			return nil, fmt.Errorf("ClassifyReturn: bytes %d to %d of PC %d, expected a range of %d bytes", start, end, i, len(r.Code))
 		}
-		answer.Classes[i], answer.Targets[i] = classify(pc, r.Code[from:to])
+		answer.Classes[i], answer.Targets[i] = classify(pc, r.Code[start:end])
 	}
 	return answer, nil
 }
 
-// SymbolEnd is where the function of a symbol ends, the address behind it. Functions in
+// SymbolEnd returns the end of a symbol's function, the address behind it. Functions in
 // assembly language often have no size: then the next symbol of the request or the end of
 // the section bounds them. It is the symbol's own address where neither is known.
 func (r *OpenObjectRequest) SymbolEnd(s *SymbolInfo) uint64 {

@@ -20,13 +20,13 @@ import (
 
 // Serve is the main function of a plugin. It shakes hands with the engine that
 // started the process, answers its calls, and returns when the engine is gone,
-// however that ended. What the process writes to standard output meanwhile goes to
+// however that ended. Output of the process to standard output meanwhile goes to
 // standard error, which the engine reads; panics are logged there as lines of
-// hclog's JSON. A process that no engine started says what it is and exits with
-// status 1, but where the variable Debug is set: see there.
+// hclog's JSON. A process that no engine started prints that it is a plugin and exits
+// with status 1, unless the variable Debug is set.
 //
-// It does without go-plugin, which has both sides of two protocols in it: a tenth
-// of the executable, and a third of the time until it is ready.
+// It does without go-plugin, which contains both sides of two protocols: a tenth of
+// the executable, and a third of the time until it is ready.
 func Serve(arch Architecture) {
 	var err error
 	switch {
@@ -78,17 +78,17 @@ func listen(dir string) (net.Listener, error) {
 	return net.Listen("unix", filepath.Join(dir, fmt.Sprintf("plugin%d", os.Getpid())))
 }
 
-// serverLimits are those of messages.
+// serverLimits are the limits of messages.
 var serverLimits = []grpc.ServerOption{grpc.MaxRecvMsgSize(maxRequest), grpc.MaxSendMsgSize(maxAnswer)}
 
-// newServer is a server of an architecture.
+// newServer returns a server of an architecture.
 func newServer(arch Architecture, opts ...grpc.ServerOption) *grpc.Server {
 	s := grpc.NewServer(append(opts, serverLimits...)...)
 	pb.RegisterArchitectureServer(s, &architectureServer{arch: arch, log: os.Stderr})
 	return s
 }
 
-// tlsConfig secures the connection as the engine said; nil where it said nothing.
+// tlsConfig returns the TLS configuration that the engine set; nil where it set none.
 func tlsConfig() (*tls.Config, error) {
 	identity, engine := os.Getenv(PluginIdentity), os.Getenv(EngineCertificate)
 	switch {

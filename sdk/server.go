@@ -21,14 +21,14 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// An architectureServer serves an Architecture over gRPC: the plugin's side.
+// architectureServer serves an Architecture over gRPC: the plugin's side.
 type architectureServer struct {
 	pb.UnimplementedArchitectureServer
 	arch Architecture
 	log  io.Writer // gets entries of hclog's JSON, a line each
 
 	mu     sync.Mutex
-	engine *engineConn // nil: the engine has not opened it, or ended it
+	engine *engineConn // nil: not open
 }
 
 // ServeEngine connects to the engine. The newest connection counts.
@@ -98,11 +98,11 @@ func (s *architectureServer) logPanic(call, value string) {
 		Call: call, Panic: value, Stack: string(debug.Stack()),
 	})
 	if err == nil {
-		_, _ = s.log.Write(append(line, '\n')) // the call's error says it too
+		_, _ = s.log.Write(append(line, '\n')) // it is in the call's error, too
 	}
 }
 
-// A panicEntry is an entry of hclog's JSON.
+// panicEntry is an entry of hclog's JSON.
 type panicEntry struct {
 	Level   string    `json:"@level"`
 	Message string    `json:"@message"`
@@ -112,7 +112,7 @@ type panicEntry struct {
 	Stack   string    `json:"stack"`
 }
 
-// bounded makes an encoder that refuses answers too big to send.
+// bounded returns an encoder that refuses answers too big to send.
 func bounded[A any, R proto.Message](most int, encode func(*A) (R, error)) func(*A) (R, error) {
 	return func(a *A) (R, error) {
 		r, err := encode(a)
@@ -125,7 +125,7 @@ func bounded[A any, R proto.Message](most int, encode func(*A) (R, error)) func(
 	}
 }
 
-// sure makes an encoder of one that cannot fail.
+// sure returns an encoder with an error result from one without.
 func sure[A, R any](encode func(*A) R) func(*A) (R, error) {
 	return func(a *A) (R, error) { return encode(a), nil }
 }
@@ -156,7 +156,7 @@ func (s *architectureServer) OpenTarget(p *pb.OpenTargetRequest, stream grpc.Ser
 // partThreads is how many threads go in one message.
 const partThreads = 4096
 
-// targetParts are the messages that an answer goes in.
+// targetParts divides an answer into messages.
 func targetParts(a *OpenTargetAnswer) ([]*pb.OpenTargetPart, error) {
 	head := encodeOpenTargetAnswer(a)
 	if size := proto.Size(head); size > maxAnswer {

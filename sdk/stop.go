@@ -2,8 +2,8 @@
 
 package sdk
 
-// Why a thread stopped (`stop.reason` of snapshots and of the output). Where
-// several hold, the fault is told.
+// The reasons why a thread stopped (`stop.reason` of snapshots and of the output). Where
+// several apply, the fault is used.
 const (
 	StopBreakpoint         = "breakpoint"
 	StopWatchpoint         = "watchpoint"
@@ -17,11 +17,11 @@ const (
 	StopFatalHalt          = "fatal-halt"          // the hardware gave up
 )
 
-// A StopReason is a reason with what a ThreadStop may have beside it.
+// StopReason is a reason, with the members of a ThreadStop that may be set with it.
 type StopReason struct {
 	Name       string
-	HasAddress bool // an access is why
-	HasTrapID  bool // a trap instruction is why
+	HasAddress bool // an access is the reason
+	HasTrapID  bool // a trap instruction is the reason
 }
 
 // StopReasons are all reasons.

@@ -4,18 +4,18 @@ package sdk
 
 import "github.com/unwindd/unwindd/locexpr"
 
-// OpenTargetRequest carries the notes of a core that a plugin owns. While the
+// OpenTargetRequest has the notes of a core that a plugin owns. While the
 // call is under way the plugin reads the core's memory (Engine.ReadMemory, of the
 // default address space); the memory of all files that make up the core is one.
 type OpenTargetRequest struct {
 	Notes []Note
 }
 
-// OpenTargetAnswer lists what a vendor's own dump format holds. Agents, queues,
-// dispatches and threads name each other by their IDs, which are each unique among
+// OpenTargetAnswer lists the contents of a vendor's own dump format. Agents, queues,
+// dispatches and threads refer to each other by their IDs, which are each unique among
 // their kind.
 type OpenTargetAnswer struct {
-	// Kind is what such a core is called ("rocm-core"); "" where it has nothing of the
+	// Kind is the name of such cores ("rocm-core"); "" where it has nothing of the
 	// vendor's after all.
 	Kind       string
 	Agents     []TargetAgent
@@ -26,55 +26,55 @@ type OpenTargetAnswer struct {
 	// WaitFunctions are the linkage names of functions in which a thread of the process
 	// waits for a dispatch. See TargetDispatch.Signal.
 	WaitFunctions []string
-	// Problems are what of the dump could not be read, each a sentence that says
-	// where it is and what was expected: threads that were left out among them.
+	// Problems are the parts of the dump that could not be read, such as threads that were
+	// left out, each a sentence with the place and the expectation.
 	Problems []string
 }
 
-// A TargetAgent is a device that executes threads.
+// TargetAgent is a device that executes threads.
 type TargetAgent struct {
 	ID        string
-	Processor string // one of the description's processors; or another, of which nothing could be read
+	Processor string // one of the description's processors; or another, whose state could not be read
 }
 
-// A TargetQueue is a queue of an agent, to which dispatches are submitted.
+// TargetQueue is a queue of an agent, to which dispatches are submitted.
 type TargetQueue struct {
 	ID    string
 	Agent string // ID
 	Kind  string // in the vendor's words
 }
 
-// A TargetDispatch is a launch of a kernel that was under way.
+// TargetDispatch is a launch of a kernel that was under way.
 type TargetDispatch struct {
 	ID     string
 	Queue  string    // ID
 	Kernel string    // linkage name; "" where the plugin does not know it
-	Entry  uint64    // the address of the kernel's first instruction; 0 where it is not known
-	Grid   [3]uint32 // work-items in all; 0 where it is not known
-	Group  [3]uint32 // work-items of a work-group; 0 where it is not known
+	Entry  uint64    // the address of the kernel's first instruction; 0: unknown
+	Grid   [3]uint32 // work-items in total; 0: unknown
+	Group  [3]uint32 // work-items of a work-group; 0: unknown
 	// Signal is a number that a thread of the process has in a register or on its
 	// stack while it waits for this dispatch in one of the WaitFunctions; 0: none is known.
 	Signal uint64
 }
 
-// A TargetThread is a thread (a wave is a thread) found by OpenTarget.
+// TargetThread is a thread (a wave is a thread) found by OpenTarget.
 type TargetThread struct {
 	ID        string
 	Name      string
 	Processor string
 	Lanes     uint32 // 0: one
-	// Registers are those that the plugin states itself, Saved those that lie in
-	// memory as they are: what is large stays there. No register is in both.
+	// Registers are the registers with their bytes, Saved the registers whose bytes are in
+	// memory: large ones stay there. No register is in both.
 	Registers Registers
 	Saved     []SavedRegisters
 	Spaces    []SpaceBase
-	// Memory is where instances of address spaces that belong to the thread lie. An
-	// address of such a space that is in none of them is not there.
+	// Memory is the memory of the thread's instances of address spaces. An address of such
+	// a space that is in none of them is not there.
 	Memory []SpaceMemory
 	Wave   Wave
 	// IsRunning says that the thread had not stopped: it was interrupted to be dumped.
 	IsRunning bool
-	// HasCrashed says that the thread is why there is a dump, or one of several.
+	// HasCrashed says that the thread is the reason of the dump, or one of several.
 	HasCrashed bool
 	Stop       ThreadStop
 	Problem    string // why it cannot be walked; "" when it can
@@ -84,59 +84,59 @@ type TargetThread struct {
 	LaunchEvidence string // "recorded", "waiting", "queue"
 }
 
-// SavedRegisters are Count registers from number First on, whose bytes lie one
+// SavedRegisters are Count registers from number First on, whose bytes are one
 // register after the other in the default address space, from Address on. Each
-// has its whole bytes there, as many as the description says.
+// has all its bytes there, by its size in the description.
 type SavedRegisters struct {
 	First, Count uint32
 	Address      uint64
 }
 
-// SpaceMemory says that the Size bytes from Start on, of the thread's instance of
-// an address space, lie in the default address space from Address on.
+// SpaceMemory is Size bytes from Start on of the thread's instance of an address space,
+// which are in the default address space from Address on.
 type SpaceMemory struct {
 	Space                locexpr.AddressSpace
 	Start, Size, Address uint64
 }
 
-// ThreadStop says why a thread stopped. The zero value says nothing.
+// ThreadStop is why a thread stopped. The zero value stands for unknown.
 type ThreadStop struct {
-	// Reason is "" or one of StopReasons. Where several hold, it is the fault.
+	// Reason is "" or one of StopReasons. Where several apply, it is the fault.
 	Reason string
-	// Details are all that the machine says, in its own words ("MEM_VIOL").
+	// Details are all states of the machine, in its own words ("MEM_VIOL").
 	Details []string
-	// Address is what was accessed, in the default address space.
+	// Address is the accessed address, in the default address space.
 	Address    uint64
 	HasAddress bool
-	// TrapID is the number that the trap instruction has.
+	// TrapID is the number of the trap instruction.
 	TrapID    uint32
 	HasTrapID bool
-	// IsPCExact says that the PC is that of the instruction that stopped the thread;
+	// IsPCExact says that the PC is at the instruction that stopped the thread;
 	// where it is false, the thread executed that instruction some time before.
 	IsPCExact  bool
 	HasPCExact bool
 }
 
-// Wave is the identity of a wave of an accelerator. What is empty is not known.
+// Wave is the identity of a wave of an accelerator. Empty members are unknown.
 type Wave struct {
 	Agent, Queue, Dispatch, Kernel string
-	Group                          [3]uint32 // which work-group of the dispatch: x, y, z
+	Group                          [3]uint32 // the work-group of the dispatch: x, y, z
 	HasGroup                       bool      // Group is known
-	InGroup                        uint32    // which wave of the work-group
+	InGroup                        uint32    // the number of the wave in the work-group
 	HasInGroup                     bool      // InGroup is known
 }
 
-// A TargetObject is a code object that only the vendor's notes name. Its file image is a
-// part of a file, or lies in memory.
+// TargetObject is a code object that is only in the vendor's notes. Its file image is a
+// part of a file, or is in memory.
 type TargetObject struct {
-	URI string // by which the target names it
+	URI string // the target's name of it
 	// Path is the file; "" for an image in memory.
 	Path string
-	// Offset and Size are the image's part of the file. Size 0 reaches to its end.
+	// Offset and Size are the range of the image in the file. Size 0 reaches to its end.
 	Offset, Size uint64
-	// MemoryAddress is where the image of Size bytes is in the default address space,
-	// where Path is "".
+	// MemoryAddress is the address of the image of Size bytes in the default address
+	// space, where Path is "".
 	MemoryAddress uint64
-	// Bias is what is added to the object's ELF virtual addresses, where it is loaded.
+	// Bias is the difference of the object's loaded addresses to its ELF virtual addresses.
 	Bias uint64
 }

@@ -2,14 +2,14 @@
 
 package sdk
 
-// The sizes of messages in bytes. What the engine sends is its own; what a
-// plugin sends is bounded so that a hostile one cannot exhaust the engine.
-// Columns keep what a message decodes to within a small multiple of its size.
+// The sizes of messages in bytes. The engine trusts its own messages; a plugin's
+// messages are bounded so that a hostile one cannot exhaust the engine. Because messages
+// have columns, a decoded message is only a small multiple of its size.
 const (
 	maxRequest     = 1 << 30
 	maxAnswer      = 64 << 20
 	maxDescription = 4 << 20
-	// maxEngineRequest bounds what a plugin sends on ServeEngine.
+	// maxEngineRequest bounds the messages of a plugin on ServeEngine.
 	maxEngineRequest = 1 << 20
 	// partSize is how much of a section, of memory, or of register data goes in
 	// one message.
@@ -17,7 +17,7 @@ const (
 	// maxParts is how many parts of memory one request asks for.
 	maxParts = 1 << 16
 	// maxEngineRequests is how many requests of a plugin are answered at once. Further
-	// ones are not read before.
+	// ones are read later.
 	maxEngineRequests = 64
 	// maxStrays is how many requests in a row a plugin may make for calls that are over.
 	maxStrays = 1 << 16

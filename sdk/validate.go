@@ -11,12 +11,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// The methods below say what is wrong with an answer: the first thing that
-// does not stand, with its field. Each takes the description, which must be
-// valid, and the request that was answered. An answer that they accept can be
-// used without another look at its numbers: every register, address space and
-// dialect is known, every range is sorted, in order and where it may be, every
-// expression can be decoded in the canonical dialect, every list is as long as
+// The methods below check an answer, and return an error for the first invalid field.
+// Each takes the description, which must be valid, and the request that was answered. An
+// answer that they accept can be used without further checks: every register, address
+// space and dialect is known, every range is sorted, in order and within its bounds,
+// every expression can be decoded in the canonical dialect, every list is as long as
 // the one beside it, and every text is UTF-8 of bounded length.
 
 // Validate checks an answer to OpenObject.
@@ -43,7 +42,7 @@ func (a *OpenObjectAnswer) Validate(d *Description, req *OpenObjectRequest) erro
 	return nil
 }
 
-// checkSections checks that what is of a section is of one that the object has.
+// checkSections checks that the object has the sections that parts of the answer refer to.
 func (a *OpenObjectAnswer) checkSections(req *OpenObjectRequest) error {
 	known := 1
 	if req != nil {
@@ -226,32 +225,32 @@ func (c *checker) objectVariables(a *OpenObjectAnswer) error {
 	return nil
 }
 
-// Validate checks an answer to FrameRules. Rows and gaps lie inside the code that
-// the request carried, since nothing else was read: that which has the PC, where the
-// function has parts.
+// Validate checks an answer to FrameRules. Rows and gaps must be inside the code of the
+// request, since nothing else was read: in the part with the PC, where the function has
+// parts.
 func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) error {
 	if len(a.Functions) != len(req.Functions) {
 		return fmt.Errorf("FrameRulesAnswer.Functions: %d for %d functions, expected as many", len(a.Functions), len(req.Functions))
 	}
 	c := newChecker(d)
 	for i := range a.Functions {
-		f, asked := &a.Functions[i], &req.Functions[i]
+		f, function := &a.Functions[i], &req.Functions[i]
 		err := checkText("Reason", f.Reason, MaxText)
 		if err == nil {
-			start, code := asked.Start, asked.Code
-			if len(asked.Parts) > 0 {
-				start, code = asked.Piece(asked.PC)
+			start, code := function.Start, function.Code
+			if len(function.Parts) > 0 {
+				start, code = function.Piece(function.PC)
 			}
 			err = c.rows("Rows", f.Rows, start, uint64(len(code)))
 		}
 		if err == nil {
-			err = checkGaps(f, asked)
+			err = checkGaps(f, function)
 		}
 		if err == nil {
-			err = checkRanges("Contradictions", f.Contradictions, asked)
+			err = checkRanges("Contradictions", f.Contradictions, function)
 		}
 		if err == nil {
-			err = checkExits(f.Exits, asked, lastAddress(d.AddressBits))
+			err = checkExits(f.Exits, function, lastAddress(d.AddressBits))
 		}
 		if err != nil {
 			return fmt.Errorf("FrameRulesAnswer.Functions[%d].%w", i, err)
@@ -260,23 +259,23 @@ func (a *FrameRulesAnswer) Validate(d *Description, req *FrameRulesRequest) erro
 	return nil
 }
 
-// checkExits checks where code is left to. e may be nil.
-func checkExits(e *CodeExits, asked *CodeRange, last uint64) error {
+// checkExits checks the exits of code. e may be nil.
+func checkExits(e *CodeExits, function *CodeRange, last uint64) error {
 	if e == nil {
 		return nil
 	}
-	if !asked.Exits {
+	if !function.Exits {
 		return fmt.Errorf("Exits: set, and were not asked for")
 	}
 	// Two for every byte of code are more than any code has.
-	if n := len(e.Jumps) + len(e.Slots); n > 2*len(asked.Code) {
-		return fmt.Errorf("Exits: %d, expected at most %d, two for every byte of the code", n, 2*len(asked.Code))
+	if n := len(e.Jumps) + len(e.Slots); n > 2*len(function.Code) {
+		return fmt.Errorf("Exits: %d, expected at most %d, two for every byte of the code", n, 2*len(function.Code))
 	}
 	for i, a := range e.Jumps {
 		switch {
 		case a > last:
 			return fmt.Errorf("Exits.Jumps[%d]: %#x, expected at most %#x", i, a, last)
-		case a-asked.Start < uint64(len(asked.Code)):
+		case a-function.Start < uint64(len(function.Code)):
 			return fmt.Errorf("Exits.Jumps[%d]: %#x, expected an address outside the code", i, a)
 		}
 	}
@@ -289,8 +288,8 @@ func checkExits(e *CodeExits, asked *CodeRange, last uint64) error {
 }
 
 // checkGaps checks the gaps of a function whose rows are in order.
-func checkGaps(f *FrameRules, asked *CodeRange) error {
-	if err := checkRanges("Gaps", f.Gaps, asked); err != nil {
+func checkGaps(f *FrameRules, function *CodeRange) error {
+	if err := checkRanges("Gaps", f.Gaps, function); err != nil {
 		return err
 	}
 	rows := f.Rows
@@ -306,20 +305,20 @@ func checkGaps(f *FrameRules, asked *CodeRange) error {
 	return nil
 }
 
-// checkRanges checks that ranges are of the code that was asked about, in order, and have
+// checkRanges checks that ranges are within the function's code, in order, and have
 // reasons.
-func checkRanges(name string, ranges []RowGap, asked *CodeRange) error {
-	size := uint64(len(asked.Code))
+func checkRanges(name string, ranges []RowGap, function *CodeRange) error {
+	size := uint64(len(function.Code))
 	for i := range ranges {
 		g := &ranges[i]
 		err := checkText("Reason", g.Reason, MaxText)
 		switch {
 		case g.Start >= g.End:
 			err = fmt.Errorf("End: %#x, expected above Start, %#x", g.End, g.Start)
-		case g.Start < asked.Start || g.Start-asked.Start >= size:
-			err = fmt.Errorf("Start: %#x, expected in [%#x, %#x)", g.Start, asked.Start, asked.Start+size)
-		case g.End-asked.Start > size:
-			err = fmt.Errorf("End: %#x, expected at most %#x", g.End, asked.Start+size)
+		case g.Start < function.Start || g.Start-function.Start >= size:
+			err = fmt.Errorf("Start: %#x, expected in [%#x, %#x)", g.Start, function.Start, function.Start+size)
+		case g.End-function.Start > size:
+			err = fmt.Errorf("End: %#x, expected at most %#x", g.End, function.Start+size)
 		case i > 0 && g.Start < ranges[i-1].End:
 			err = fmt.Errorf("Start: %#x, expected at least %#x, where the range before ends", g.Start, ranges[i-1].End)
 		case g.Reason == "":
@@ -501,24 +500,24 @@ func (a *ClassifyReturnAnswer) Validate(d *Description, req *ClassifyReturnReque
 // Validate checks an answer to Disassemble: instructions inside the code of the
 // request, in order.
 func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) error {
-	var from uint64 // bytes of the code that are behind
+	var next uint64 // the first offset that the next instruction may have
 	for i := range a.Instructions {
-		in := &a.Instructions[i]
-		size, offset := uint64(len(req.Code)), in.Address-req.Address
-		err := checkText("Text", in.Text, MaxText)
+		instruction := &a.Instructions[i]
+		size, offset := uint64(len(req.Code)), instruction.Address-req.Address
+		err := checkText("Text", instruction.Text, MaxText)
 		switch {
 		case err != nil:
-		case offset < from || offset >= size:
-			err = fmt.Errorf("Address: %#x, expected in [%#x, %#x)", in.Address, req.Address+from, req.Address+size)
-		case in.Size == 0 || uint64(in.Size) > size-offset:
-			err = fmt.Errorf("Size: %d, expected 1 to %d", in.Size, size-offset)
+		case offset < next || offset >= size:
+			err = fmt.Errorf("Address: %#x, expected in [%#x, %#x)", instruction.Address, req.Address+next, req.Address+size)
+		case instruction.Size == 0 || uint64(instruction.Size) > size-offset:
+			err = fmt.Errorf("Size: %d, expected 1 to %d", instruction.Size, size-offset)
 		default:
-			err = in.validateAccesses()
+			err = instruction.validateAccesses()
 		}
 		if err != nil {
 			return fmt.Errorf("DisassembleAnswer.Instructions[%d].%w", i, err)
 		}
-		from = offset + uint64(in.Size)
+		next = offset + uint64(instruction.Size)
 	}
 	return a.LLVM.validate()
 }
@@ -526,18 +525,18 @@ func (a *DisassembleAnswer) Validate(_ *Description, req *DisassembleRequest) er
 // maxAccessSize is how many bytes an access may have.
 const maxAccessSize = 1 << 16
 
-func (in *Instruction) validateAccesses() error {
-	if in.Kind > SystemCallInstruction {
-		return fmt.Errorf("Kind: %d is not a kind", in.Kind)
+func (instruction *Instruction) validateAccesses() error {
+	if instruction.Kind > SystemCallInstruction {
+		return fmt.Errorf("Kind: %d is not a kind", instruction.Kind)
 	}
-	if in.RegisterBits > 64 {
-		return fmt.Errorf("RegisterBits: %d, expected at most 64", in.RegisterBits)
+	if instruction.RegisterBits > 64 {
+		return fmt.Errorf("RegisterBits: %d, expected at most 64", instruction.RegisterBits)
 	}
-	if len(in.Accesses) > MaxAccesses {
-		return fmt.Errorf("Accesses: %d, expected at most %d", len(in.Accesses), MaxAccesses)
+	if len(instruction.Accesses) > MaxAccesses {
+		return fmt.Errorf("Accesses: %d, expected at most %d", len(instruction.Accesses), MaxAccesses)
 	}
-	for i := range in.Accesses {
-		a := &in.Accesses[i]
+	for i := range instruction.Accesses {
+		a := &instruction.Accesses[i]
 		switch {
 		case a.AddressBits == 0 || a.AddressBits > 64:
 			return fmt.Errorf("Accesses[%d].AddressBits: %d, expected 1 to 64", i, a.AddressBits)

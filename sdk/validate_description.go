@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// Validate says what is wrong with a description: the first number, range,
-// name, size or expression that does not stand, with the field it is in.
+// Validate checks a description, and returns an error for the first invalid number,
+// range, name, size or expression, with its field.
 func (d *Description) Validate() error {
 	for _, check := range []func(*Description) error{
 		(*Description).checkScalars,
@@ -90,22 +90,22 @@ func (d *Description) checkScalars() error {
 	return nil
 }
 
-// maxEntryPushed bounds what is pushed before a function is entered.
+// maxEntryPushed bounds the bytes that are pushed before a function is entered.
 const maxEntryPushed = 1 << 12
 
 func (d *Description) checkFloatFormats() error {
 	for i, f := range d.FloatFormats {
-		at := fmt.Sprintf("FloatFormats[%d]", i)
-		if err := checkText(at+".Name", f.Name, MaxText); err != nil {
+		field := fmt.Sprintf("FloatFormats[%d]", i)
+		if err := checkText(field+".Name", f.Name, MaxText); err != nil {
 			return err
 		}
 		switch {
 		case f.Format == locexpr.FloatBySize || f.Format > locexpr.FloatDoubleDouble:
-			return fmt.Errorf("%s.Format: %d is not a format", at, f.Format)
+			return fmt.Errorf("%s.Format: %d is not a format", field, f.Format)
 		case f.Bits != 128:
-			return fmt.Errorf("%s.Bits: %d, expected 128: the formats of other sizes are known", at, f.Bits)
+			return fmt.Errorf("%s.Bits: %d, expected 128: the formats of other sizes are known", field, f.Bits)
 		case slices.ContainsFunc(d.FloatFormats[:i], func(o FloatFormat) bool { return o.Bits == f.Bits && o.Name == f.Name }):
-			return fmt.Errorf("%s: another has the same size and name", at)
+			return fmt.Errorf("%s: another has the same size and name", field)
 		}
 	}
 	return nil
@@ -136,40 +136,40 @@ func (d *Description) checkRegisters() error {
 	var total uint64
 	for i := range d.Registers {
 		r := &d.Registers[i]
-		at := fmt.Sprintf("Registers[%d]", i)
+		field := fmt.Sprintf("Registers[%d]", i)
 		total += uint64(r.Count)
 		switch {
 		case r.Count == 0:
-			return fmt.Errorf("%s.Count: 0, expected at least one register", at)
+			return fmt.Errorf("%s.Count: 0, expected at least one register", field)
 		case uint64(r.First)+uint64(r.Count) > uint64(NoRegister):
-			return fmt.Errorf("%s: %d registers from %d do not fit in 32-bit numbers", at, r.Count, r.First)
+			return fmt.Errorf("%s: %d registers from %d do not fit in 32-bit numbers", field, r.Count, r.First)
 		case uint64(r.FirstIndex)+uint64(r.Count) > uint64(NoRegister):
-			return fmt.Errorf("%s.FirstIndex: %d, expected indices of 32 bits for %d registers", at, r.FirstIndex, r.Count)
+			return fmt.Errorf("%s.FirstIndex: %d, expected indices of 32 bits for %d registers", field, r.FirstIndex, r.Count)
 		case total > MaxRegisters:
-			return fmt.Errorf("%s: %d registers so far, expected at most %d", at, total, MaxRegisters)
+			return fmt.Errorf("%s: %d registers so far, expected at most %d", field, total, MaxRegisters)
 		case r.Bits == 0 || r.Bits > MaxRegisterBits:
-			return fmt.Errorf("%s.Bits: %d, expected 1 to %d", at, r.Bits, MaxRegisterBits)
+			return fmt.Errorf("%s.Bits: %d, expected 1 to %d", field, r.Bits, MaxRegisterBits)
 		case r.Class > Control:
-			return fmt.Errorf("%s.Class: %d is not a register class", at, r.Class)
+			return fmt.Errorf("%s.Class: %d is not a register class", field, r.Class)
 		case r.Lanes > MaxLanes:
-			return fmt.Errorf("%s.Lanes: %d, expected at most %d", at, r.Lanes, MaxLanes)
+			return fmt.Errorf("%s.Lanes: %d, expected at most %d", field, r.Lanes, MaxLanes)
 		case r.Narrow > NarrowConverted:
-			return fmt.Errorf("%s.Narrow: %d is no way to have smaller objects", at, r.Narrow)
+			return fmt.Errorf("%s.Narrow: %d is no way to have smaller objects", field, r.Narrow)
 		case r.Narrow == NarrowConverted && r.Bits != 64 && r.Bits != 80:
-			return fmt.Errorf("%s.Narrow: registers of %d bits, expected 64 or 80 for a format of floating point numbers", at, r.Bits)
+			return fmt.Errorf("%s.Narrow: registers of %d bits, expected 64 or 80 for a format of floating point numbers", field, r.Bits)
 		}
-		if err := r.checkNames(at+".Names", r.Names); err != nil {
+		if err := r.checkNames(field+".Names", r.Names); err != nil {
 			return err
 		}
 		if len(r.Aliases) > 0 {
-			if err := r.checkNames(at+".Aliases", r.Aliases); err != nil {
+			if err := r.checkNames(field+".Aliases", r.Aliases); err != nil {
 				return err
 			}
 		}
 		for j := range i {
 			o := &d.Registers[j]
 			if r.First < o.First+o.Count && o.First < r.First+r.Count {
-				return fmt.Errorf("%s: numbers %d to %d overlap those of Registers[%d]", at, r.First, r.First+r.Count-1, j)
+				return fmt.Errorf("%s: numbers %d to %d overlap those of Registers[%d]", field, r.First, r.First+r.Count-1, j)
 			}
 		}
 		for _, list := range []struct {
@@ -183,7 +183,7 @@ func (d *Description) checkRegisters() error {
 				name := strings.ToLower(r.nameIn(list.names, j))
 				for _, k := range names[name] {
 					if k == i || !d.Registers[k].mayShareNames(r) {
-						return fmt.Errorf("%s%s: %q is also a name of Registers[%d]", at, list.field, name, k)
+						return fmt.Errorf("%s%s: %q is also a name of Registers[%d]", field, list.field, name, k)
 					}
 				}
 				names[name] = append(names[name], i)
@@ -194,24 +194,23 @@ func (d *Description) checkRegisters() error {
 }
 
 // checkNames checks the names or aliases of r.
-func (r *RegisterRange) checkNames(at string, names []string) error {
+func (r *RegisterRange) checkNames(field string, names []string) error {
 	_, isPattern := namePattern(names)
 	if !isPattern && uint64(len(names)) != uint64(r.Count) {
-		return fmt.Errorf("%s: %d names for %d registers, expected one each, or one with %%d", at, len(names), r.Count)
+		return fmt.Errorf("%s: %d names for %d registers, expected one each, or one with %%d", field, len(names), r.Count)
 	}
 	for j, name := range names {
 		if isPattern {
 			name = strings.Replace(name, "%d", "0", 1)
 		}
-		if err := checkIdentifier(fmt.Sprintf("%s[%d]", at, j), name); err != nil {
+		if err := checkIdentifier(fmt.Sprintf("%s[%d]", field, j), name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mayShareNames says whether r and o may be one file of registers at two
-// widths, which a machine decides.
+// mayShareNames reports whether r and o may be one register file at two widths.
 func (r *RegisterRange) mayShareNames(o *RegisterRange) bool {
 	return r.Bits != o.Bits || r.Lanes != 0 && o.Lanes != 0 && r.Lanes != o.Lanes
 }
@@ -234,47 +233,47 @@ func (d *Description) checkRegisterRoles() error {
 	return nil
 }
 
-// maxRecord bounds the records that register sets lay out.
+// maxRecord bounds the records of register sets.
 const maxRecord = 1 << 24
 
 func (d *Description) checkRegisterSets() error {
 	for i := range d.RegisterSets {
 		s := &d.RegisterSets[i]
-		at := fmt.Sprintf("RegisterSets[%d]", i)
+		field := fmt.Sprintf("RegisterSets[%d]", i)
 		if s.Source > MinidumpContext {
-			return fmt.Errorf("%s.Source: %d is not a source", at, s.Source)
+			return fmt.Errorf("%s.Source: %d is not a source", field, s.Source)
 		}
-		if err := checkText(at+".Owner", s.Owner, MaxName); err != nil {
+		if err := checkText(field+".Owner", s.Owner, MaxName); err != nil {
 			return err
 		}
 		if d.RegisterSet(s.Source, s.Owner, s.Type) != s {
-			return fmt.Errorf("%s: another set has the same source, owner and type", at)
+			return fmt.Errorf("%s: another set has the same source, owner and type", field)
 		}
 		if len(s.Fields) > MaxRegisters {
-			return fmt.Errorf("%s.Fields: %d, expected at most %d", at, len(s.Fields), MaxRegisters)
+			return fmt.Errorf("%s.Fields: %d, expected at most %d", field, len(s.Fields), MaxRegisters)
 		}
 		ends := make(map[uint32]uint64)
 		for j := range s.Fields {
 			f := &s.Fields[j]
-			at := fmt.Sprintf("%s.Fields[%d]", at, j)
+			field := fmt.Sprintf("%s.Fields[%d]", field, j)
 			info, ok := d.Register(f.Register)
 			size := (uint64(info.Bits) + 7) / 8
 			end := uint64(f.RegisterOffset) + uint64(f.Size)
 			switch {
 			case !ok:
-				return fmt.Errorf("%s.Register: %d is the number of no register", at, f.Register)
+				return fmt.Errorf("%s.Register: %d is the number of no register", field, f.Register)
 			case f.Size == 0:
-				return fmt.Errorf("%s.Size: 0, expected at least one byte", at)
+				return fmt.Errorf("%s.Size: 0, expected at least one byte", field)
 			case end > size:
-				return fmt.Errorf("%s: bytes %d to %d of register %s, which has %d", at, f.RegisterOffset, end, info.Name, size)
+				return fmt.Errorf("%s: bytes %d to %d of register %s, which has %d", field, f.RegisterOffset, end, info.Name, size)
 			case uint64(f.RegisterOffset) < ends[f.Register]:
-				return fmt.Errorf("%s.RegisterOffset: %d, expected at least %d, where the piece before ends", at, f.RegisterOffset, ends[f.Register])
+				return fmt.Errorf("%s.RegisterOffset: %d, expected at least %d, where the piece before ends", field, f.RegisterOffset, ends[f.Register])
 			case s.Source == PerfSample && f.Offset > 63:
-				return fmt.Errorf("%s.Offset: %d, expected a bit of sample_regs_user, 0 to 63", at, f.Offset)
+				return fmt.Errorf("%s.Offset: %d, expected a bit of sample_regs_user, 0 to 63", field, f.Offset)
 			case s.Source == PerfSample && (f.Size > 8 || d.ByteOrder == BigEndian && f.Size != 8):
-				return fmt.Errorf("%s.Size: %d, expected the 8 bytes of a sampled register", at, f.Size)
+				return fmt.Errorf("%s.Size: %d, expected the 8 bytes of a sampled register", field, f.Size)
 			case uint64(f.Offset)+uint64(f.Size) > maxRecord:
-				return fmt.Errorf("%s.Offset: %d, expected a record of at most %d bytes", at, f.Offset, maxRecord)
+				return fmt.Errorf("%s.Offset: %d, expected a record of at most %d bytes", field, f.Offset, maxRecord)
 			}
 			ends[f.Register] = end
 		}
@@ -287,25 +286,25 @@ func (d *Description) checkAddressSpaces() error {
 	numbers := make(map[locexpr.AddressSpace]int)
 	for i := range d.AddressSpaces {
 		s := &d.AddressSpaces[i]
-		at := fmt.Sprintf("AddressSpaces[%d]", i)
-		if err := checkIdentifier(at+".Name", s.Name); err != nil {
+		field := fmt.Sprintf("AddressSpaces[%d]", i)
+		if err := checkIdentifier(field+".Name", s.Name); err != nil {
 			return err
 		}
 		name := strings.ToLower(s.Name)
 		if j, ok := names[name]; ok {
-			return fmt.Errorf("%s.Name: %q is also the name of AddressSpaces[%d]", at, s.Name, j)
+			return fmt.Errorf("%s.Name: %q is also the name of AddressSpaces[%d]", field, s.Name, j)
 		}
 		if j, ok := numbers[s.Number]; ok {
-			return fmt.Errorf("%s.Number: %d is also the number of AddressSpaces[%d]", at, s.Number, j)
+			return fmt.Errorf("%s.Number: %d is also the number of AddressSpaces[%d]", field, s.Number, j)
 		}
 		names[name], numbers[s.Number] = i, i
 		switch {
 		case s.Bits == 0 || s.Bits > 64:
-			return fmt.Errorf("%s.Bits: %d, expected 1 to 64", at, s.Bits)
+			return fmt.Errorf("%s.Bits: %d, expected 1 to 64", field, s.Bits)
 		case s.Number == locexpr.DefaultSpace && s.Bits != d.AddressBits:
-			return fmt.Errorf("%s.Bits: %d, expected AddressBits, %d, for the default space", at, s.Bits, d.AddressBits)
+			return fmt.Errorf("%s.Bits: %d, expected AddressBits, %d, for the default space", field, s.Bits, d.AddressBits)
 		case s.Scope > LaneScope:
-			return fmt.Errorf("%s.Scope: %d is not a scope", at, s.Scope)
+			return fmt.Errorf("%s.Scope: %d is not a scope", field, s.Scope)
 		}
 	}
 	return nil
@@ -330,8 +329,8 @@ func (d *Description) checkRules() error {
 	return d.checkEntry()
 }
 
-// checkEntry checks that Entry is what the engine can follow without an expression:
-// nothing was saved yet, so that the return address is where the call put it.
+// checkEntry checks that the engine can follow Entry without an expression: nothing was
+// saved yet, so that the return address is where the call put it.
 func (d *Description) checkEntry() error {
 	row := d.Entry
 	if row == nil {
@@ -424,43 +423,42 @@ func (d *Description) checkDialects() error {
 	seen := make(map[string]int)
 	for i := range d.Dialects {
 		dialect := &d.Dialects[i]
-		at := fmt.Sprintf("Dialects[%d]", i)
-		if err := checkIdentifier(at+".Name", dialect.Name); err != nil {
+		field := fmt.Sprintf("Dialects[%d]", i)
+		if err := checkIdentifier(field+".Name", dialect.Name); err != nil {
 			return err
 		}
 		if j, ok := seen[dialect.Name]; ok {
-			return fmt.Errorf("%s.Name: %q is also the name of Dialects[%d]", at, dialect.Name, j)
+			return fmt.Errorf("%s.Name: %q is also the name of Dialects[%d]", field, dialect.Name, j)
 		}
-		if err := dialect.checkBuiltIn(at); err != nil {
+		if err := dialect.checkBuiltIn(field); err != nil {
 			return err
 		}
 		seen[dialect.Name] = i
 		if len(dialect.Operations) > MaxDescriptionList {
-			return fmt.Errorf("%s.Operations: %d, expected at most %d", at, len(dialect.Operations), MaxDescriptionList)
+			return fmt.Errorf("%s.Operations: %d, expected at most %d", field, len(dialect.Operations), MaxDescriptionList)
 		}
 		if _, err := dialect.Table(); err != nil {
-			return fmt.Errorf("%s.Operations: %w", at, err)
+			return fmt.Errorf("%s.Operations: %w", field, err)
 		}
 	}
 	return nil
 }
 
-// checkBuiltIn checks that a dialect that has the name of one that is built in
-// says nothing else than that one. Those that are nobody's own cannot be
-// declared.
-func (d *Dialect) checkBuiltIn(at string) error {
+// checkBuiltIn checks that a dialect with the name of a built-in one has the same
+// operations. The standard dialects cannot be declared.
+func (d *Dialect) checkBuiltIn(field string) error {
 	for _, builtIn := range locexpr.Dialects {
 		if !strings.EqualFold(d.Name, builtIn.Name) {
 			continue
 		}
 		if builtIn == locexpr.DWARF5 || builtIn == locexpr.Canonical {
-			return fmt.Errorf("%s.Name: %q is the name of a dialect that is built in", at, d.Name)
+			return fmt.Errorf("%s.Name: %q is the name of a dialect that is built in", field, d.Name)
 		}
 		for i, o := range d.Operations {
 			_, e, ok := builtIn.Lookup(o.Name)
 			if !ok || e.Opcode != o.Opcode || e.User != o.User {
 				return fmt.Errorf("%s.Operations[%d]: %s at %#x %#x, expected what the dialect %s that is built in has",
-					at, i, o.Name, o.Opcode, o.User, builtIn.Name)
+					field, i, o.Name, o.Opcode, o.User, builtIn.Name)
 			}
 		}
 	}
@@ -474,26 +472,26 @@ func (d *Description) checkProcessors() error {
 	seen := make(map[string]int)
 	for i := range d.Processors {
 		p := &d.Processors[i]
-		at := fmt.Sprintf("Processors[%d]", i)
+		field := fmt.Sprintf("Processors[%d]", i)
 		if p.Name != "" {
-			if err := checkIdentifier(at+".Name", p.Name); err != nil {
+			if err := checkIdentifier(field+".Name", p.Name); err != nil {
 				return err
 			}
 		}
 		name := strings.ToLower(p.Name)
 		if j, ok := seen[name]; ok {
-			return fmt.Errorf("%s.Name: %q is also the name of Processors[%d]", at, p.Name, j)
+			return fmt.Errorf("%s.Name: %q is also the name of Processors[%d]", field, p.Name, j)
 		}
 		seen[name] = i
 		if p.Flags&^p.FlagsMask != 0 {
-			return fmt.Errorf("%s.Flags: %#x has bits that are not in the mask %#x", at, p.Flags, p.FlagsMask)
+			return fmt.Errorf("%s.Flags: %#x has bits that are not in the mask %#x", field, p.Flags, p.FlagsMask)
 		}
 		if len(p.Lanes) == 0 || len(p.Lanes) > maxLaneCounts {
-			return fmt.Errorf("%s.Lanes: %d counts, expected 1 to %d", at, len(p.Lanes), maxLaneCounts)
+			return fmt.Errorf("%s.Lanes: %d counts, expected 1 to %d", field, len(p.Lanes), maxLaneCounts)
 		}
 		for j, n := range p.Lanes {
 			if n == 0 || n > MaxLanes {
-				return fmt.Errorf("%s.Lanes[%d]: %d, expected 1 to %d", at, j, n, MaxLanes)
+				return fmt.Errorf("%s.Lanes[%d]: %d, expected 1 to %d", field, j, n, MaxLanes)
 			}
 		}
 	}
@@ -505,16 +503,16 @@ func (d *Description) checkCompanions() error {
 		return fmt.Errorf("Companions: %d, expected at most %d", len(d.Companions), MaxCompanions)
 	}
 	for i, suffix := range d.Companions {
-		at := fmt.Sprintf("Companions[%d]", i)
+		field := fmt.Sprintf("Companions[%d]", i)
 		name, ok := strings.CutPrefix(suffix, ".")
 		if !ok || strings.Contains(name, ".") || len(suffix) > MaxSuffix {
-			return fmt.Errorf("%s: %.64q, expected a dot and a name without one, at most %d bytes", at, suffix, MaxSuffix)
+			return fmt.Errorf("%s: %.64q, expected a dot and a name without one, at most %d bytes", field, suffix, MaxSuffix)
 		}
-		if err := checkIdentifier(at, name); err != nil {
+		if err := checkIdentifier(field, name); err != nil {
 			return err
 		}
 		if slices.Contains(d.Companions[:i], suffix) {
-			return fmt.Errorf("%s: %q is also one before it", at, suffix)
+			return fmt.Errorf("%s: %q is also one before it", field, suffix)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The limits of what belongs to one thread of an answer to OpenTarget.
+// The limits of the lists of one thread in an answer to OpenTarget.
 const (
 	maxSaved   = 64
 	maxSpaces  = 64
@@ -78,7 +78,7 @@ func each[T any](list string, entries []T, check func(*T) error) error {
 	return nil
 }
 
-// first is the first error there is.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -164,8 +164,8 @@ func (c *checker) targetRegisters(r *Registers) error {
 	return nil
 }
 
-// savedRegisters checks that registers in memory are those of one range of the
-// description, none of them twice.
+// savedRegisters checks that registers in memory belong to one range of the description,
+// none of them twice.
 func (c *checker) savedRegisters(t *TargetThread) error {
 	if len(t.Saved) > maxSaved {
 		return fmt.Errorf("Saved: %d entries, expected at most %d", len(t.Saved), maxSaved)
@@ -185,8 +185,8 @@ func (c *checker) savedRegisters(t *TargetThread) error {
 				return fmt.Errorf("Saved[%d]: registers that are in Saved[%d] too", i, j)
 			}
 		}
-		if at, _ := slices.BinarySearch(t.Registers.Numbers, s.First); at < len(t.Registers.Numbers) && uint64(t.Registers.Numbers[at]) < last {
-			return fmt.Errorf("Saved[%d]: register %s is among Registers too", i, c.d.registerName(t.Registers.Numbers[at]))
+		if index, _ := slices.BinarySearch(t.Registers.Numbers, s.First); index < len(t.Registers.Numbers) && uint64(t.Registers.Numbers[index]) < last {
+			return fmt.Errorf("Saved[%d]: register %s is among Registers too", i, c.d.registerName(t.Registers.Numbers[index]))
 		}
 	}
 	return nil

@@ -8,13 +8,13 @@ import (
 )
 
 // checkIdentifier checks a name that people type and programs compare: printable
-// ASCII without blanks, quotes, or the characters that text forms use as marks.
-func checkIdentifier(at, s string) error {
+// ASCII without blanks, quotes, or the delimiters of text formats.
+func checkIdentifier(field, s string) error {
 	if s == "" {
-		return fmt.Errorf("%s: empty, expected a name", at)
+		return fmt.Errorf("%s: empty, expected a name", field)
 	}
 	if len(s) > MaxName {
-		return fmt.Errorf("%s: %d bytes, expected at most %d", at, len(s), MaxName)
+		return fmt.Errorf("%s: %d bytes, expected at most %d", field, len(s), MaxName)
 	}
 	for i := range len(s) {
 		c := s[i]
@@ -22,19 +22,19 @@ func checkIdentifier(at, s string) error {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
 		case c == '_' || c == '.' || c == '-' || c == '$':
 		default:
-			return fmt.Errorf("%s: %q, expected letters, digits and _ . - $", at, s)
+			return fmt.Errorf("%s: %q, expected letters, digits and _ . - $", field, s)
 		}
 	}
 	return nil
 }
 
-// checkText checks what is shown to people: UTF-8 of bounded length.
-func checkText(at, s string, most int) error {
+// checkText checks a text for people: UTF-8 of bounded length.
+func checkText(field, s string, most int) error {
 	if len(s) > most {
-		return fmt.Errorf("%s: %d bytes, expected at most %d", at, len(s), most)
+		return fmt.Errorf("%s: %d bytes, expected at most %d", field, len(s), most)
 	}
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%s: %q is not UTF-8", at, s[:min(len(s), 64)])
+		return fmt.Errorf("%s: %q is not UTF-8", field, s[:min(len(s), 64)])
 	}
 	return nil
 }

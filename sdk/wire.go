@@ -10,11 +10,11 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// ErrMalformed says that a message of the wire protocol is not what arch.proto
-// says it is. What sent it cannot be relied on.
+// ErrMalformed is the error for a message of the wire protocol that does not conform to
+// arch.proto. Its sender cannot be relied on.
 var ErrMalformed = errors.New("malformed message")
 
-// A decoder checks the columns of one message. It keeps the first error, which
+// decoder checks the columns of one message. It has the first error, which
 // names message and field, so that a caller checks once before it indexes.
 type decoder struct {
 	message string
@@ -27,7 +27,7 @@ func (d *decoder) fail(field, format string, args ...any) {
 	}
 }
 
-// wrap keeps an error of a message inside this one.
+// wrap records an error of a message inside this one.
 func (d *decoder) wrap(field string, err error) {
 	if d.err == nil && err != nil {
 		d.err = fmt.Errorf("%s.%s: %w", d.message, field, err)
@@ -49,7 +49,7 @@ func (d *decoder) length(field string, got, n int) {
 	}
 }
 
-// sum checks that a column of counts adds up to the elements there are.
+// sum checks that a column of counts adds up to the number of elements.
 func (d *decoder) sum(field string, counts []uint32, elements int) {
 	var total uint64
 	for _, c := range counts {
@@ -87,7 +87,7 @@ func enums[E ~int32, T ~uint8](d *decoder, field string, column []E, n int, last
 	}
 }
 
-// column makes a column of a list.
+// column builds a column from a list.
 func column[T, U any](list []T, get func(*T) U) []U {
 	if len(list) == 0 {
 		return nil
@@ -99,7 +99,7 @@ func column[T, U any](list []T, get func(*T) U) []U {
 	return c
 }
 
-// blobs makes a column of byte strings of a list.
+// blobs builds a column of byte strings from a list.
 func blobs[T any, B ~string | ~[]byte](list []T, get func(*T) B) *pb.Blobs {
 	var size int
 	for i := range list {
@@ -117,12 +117,12 @@ func blobs[T any, B ~string | ~[]byte](list []T, get func(*T) B) *pb.Blobs {
 	return b
 }
 
-// texts makes a column of a list of strings.
+// texts builds a column from a list of strings.
 func texts(list []string) *pb.Blobs {
 	return blobs(list, func(s *string) string { return *s })
 }
 
-// A bytesCursor goes through a column of byte strings, which alias the message.
+// bytesCursor goes through a column of byte strings, which alias the message.
 type bytesCursor struct {
 	lengths []uint32
 	data    []byte
@@ -147,7 +147,7 @@ func (c *bytesCursor) next() []byte {
 	return v
 }
 
-// A textCursor goes through a column of strings, which share one allocation.
+// textCursor goes through a column of strings, which share one allocation.
 type textCursor struct {
 	lengths []uint32
 	data    string
@@ -200,8 +200,8 @@ func (d *decoder) text(field, s string) string {
 	return s
 }
 
-// offsetsOf turns lengths into offsets. The sum was checked to be the size of
-// the data, which is below 4 GiB.
+// offsetsOf converts lengths to offsets. Their sum was checked against the size of the
+// data, which is below 4 GiB.
 func offsetsOf(lengths []uint32) []uint32 {
 	offsets := make([]uint32, len(lengths)+1)
 	for i, l := range lengths {
@@ -210,7 +210,7 @@ func offsetsOf(lengths []uint32) []uint32 {
 	return offsets
 }
 
-// lengthsOf turns the offsets of n byte strings in data into lengths.
+// lengthsOf converts the offsets of n byte strings in data to lengths.
 func lengthsOf(field string, offsets []uint32, n, data int) ([]uint32, error) {
 	if n == 0 && len(offsets) == 0 && data == 0 {
 		return nil, nil

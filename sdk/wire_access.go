@@ -4,12 +4,12 @@ package sdk
 
 import pb "github.com/unwindd/unwindd/sdk/archpb"
 
-// encodeKinds is the column of kinds; nil where nothing is said of any instruction, as
-// by an architecture that shows code only.
+// encodeKinds returns the column of kinds; nil where no instruction has one, as of an
+// architecture that only disassembles.
 func encodeKinds(list []Instruction) []pb.InstructionKind {
 	for i := range list {
 		if list[i].Kind != OtherInstruction {
-			return column(list, func(in *Instruction) pb.InstructionKind { return pb.InstructionKind(in.Kind) })
+			return column(list, func(instruction *Instruction) pb.InstructionKind { return pb.InstructionKind(instruction.Kind) })
 		}
 	}
 	return nil
@@ -24,7 +24,7 @@ func encodeAccesses(list []Instruction) *pb.Accesses {
 		return nil
 	}
 	p := &pb.Accesses{
-		Counts:        column(list, func(in *Instruction) uint32 { return uint32(len(in.Accesses)) }), //nolint:gosec // MaxAccesses
+		Counts:        column(list, func(instruction *Instruction) uint32 { return uint32(len(instruction.Accesses)) }), //nolint:gosec // MaxAccesses
 		Reads:         column(all, func(a *Access) bool { return a.IsRead }),
 		Writes:        column(all, func(a *Access) bool { return a.IsWrite }),
 		Sizes:         column(all, func(a *Access) uint32 { return a.Size }),
@@ -45,7 +45,7 @@ func encodeAccesses(list []Instruction) *pb.Accesses {
 	return p
 }
 
-// An accessCursor gives the accesses of one instruction after the other.
+// accessCursor returns the accesses of one instruction after the other.
 type accessCursor struct {
 	counts []uint32
 	all    []Access

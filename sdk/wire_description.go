@@ -234,7 +234,7 @@ func decodeFields(d *decoder, s *pb.RegisterSet) []RegisterField {
 	return fields
 }
 
-// nonEmpty returns nil for what has no bytes.
+// nonEmpty returns nil for an empty slice.
 func nonEmpty(b []byte) []byte {
 	if len(b) == 0 {
 		return nil

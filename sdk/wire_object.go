@@ -69,7 +69,7 @@ func decodeOpenObjectRequest(p *pb.OpenObjectRequest) (*OpenObjectRequest, error
 	return r, nil
 }
 
-// checkColumns checks that what has several columns has as much in each.
+// checkColumns checks that all columns of a list have the same length.
 func checkColumns(a *OpenObjectAnswer) error {
 	for i := range a.PositionMaps {
 		m := &a.PositionMaps[i]

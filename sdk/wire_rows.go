@@ -18,7 +18,7 @@ func encodeRules(rules []cfi.RegisterRule) *pb.Rules {
 	}
 }
 
-// encodeOptionalRules keeps the difference between no list and an empty one.
+// encodeOptionalRules encodes a nil list as absent, unlike an empty one.
 func encodeOptionalRules(rules []cfi.RegisterRule) *pb.Rules {
 	if rules == nil {
 		return nil
@@ -78,7 +78,7 @@ func flat[T, U any](list []T, get func(*T) []U) []U {
 	return all
 }
 
-// A splitter takes lists apart that flat concatenated.
+// splitter splits lists that flat concatenated.
 type splitter[U any] struct {
 	all []U
 }

@@ -28,7 +28,7 @@ func encodeFrameRulesRequest(r *FrameRulesRequest) *pb.FrameRulesRequest {
 	return p
 }
 
-// decodeCodeParts gives functions their parts.
+// decodeCodeParts sets the parts of functions.
 func decodeCodeParts(p *pb.FrameRulesRequest, functions []CodeRange) error {
 	if len(p.GetPartCounts()) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func encodeFrameRulesAnswer(a *FrameRulesAnswer) *pb.FrameRulesAnswer {
 	}
 }
 
-// encodeContradictions is nil where nothing is said of any function.
+// encodeContradictions returns nil where no function has contradictions.
 func encodeContradictions(functions []FrameRules) *pb.Contradictions {
 	ranges := flat(functions, func(f *FrameRules) []RowGap { return f.Contradictions })
 	if len(ranges) == 0 {
@@ -106,7 +106,7 @@ func encodeContradictions(functions []FrameRules) *pb.Contradictions {
 	}
 }
 
-// decodeContradictions gives functions what is said of them.
+// decodeContradictions sets the contradictions of functions.
 func decodeContradictions(p *pb.Contradictions, functions []FrameRules) error {
 	if p == nil {
 		return nil
@@ -126,7 +126,7 @@ func decodeContradictions(p *pb.Contradictions, functions []FrameRules) error {
 	return nil
 }
 
-// encodeCodeExits is nil where nothing is said of any function.
+// encodeCodeExits returns nil where no function has exits.
 func encodeCodeExits(functions []FrameRules) *pb.CodeExits {
 	if !slices.ContainsFunc(functions, func(f FrameRules) bool { return f.Exits != nil }) {
 		return nil
@@ -147,7 +147,7 @@ func encodeCodeExits(functions []FrameRules) *pb.CodeExits {
 	}
 }
 
-// decodeCodeExits gives functions what is said of them.
+// decodeCodeExits sets the exits of functions.
 func decodeCodeExits(p *pb.CodeExits, functions []FrameRules) error {
 	if p == nil {
 		return nil

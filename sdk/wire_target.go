@@ -35,7 +35,7 @@ func decodeOpenTargetRequest(p *pb.OpenTargetRequest) (*OpenTargetRequest, error
 	return r, nil
 }
 
-// encodeOpenTargetAnswer is the answer without its threads, which go in parts of
+// encodeOpenTargetAnswer encodes the answer without its threads, which go in parts of
 // their own.
 func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 	return &pb.OpenTargetAnswer{
@@ -72,12 +72,12 @@ func encodeOpenTargetAnswer(a *OpenTargetAnswer) *pb.OpenTargetAnswer {
 	}
 }
 
-// triples makes one column of three numbers of each entry.
+// triples builds one column from three numbers of each entry.
 func triples[T any](list []T, get func(*T) [3]uint32) []uint32 {
 	return flat(list, func(t *T) []uint32 { v := get(t); return v[:] })
 }
 
-// decodeOpenTargetAnswer decodes an answer, and says how many threads follow.
+// decodeOpenTargetAnswer decodes an answer. threads is how many threads follow.
 func decodeOpenTargetAnswer(p *pb.OpenTargetAnswer) (a *OpenTargetAnswer, threads int, err error) {
 	d := decoder{message: "OpenTargetAnswer"}
 	a = &OpenTargetAnswer{
@@ -103,7 +103,7 @@ func decodeTargetAgents(d *decoder, p *pb.TargetAgents) []TargetAgent {
 	return listOf(d, n, func(int) TargetAgent { return TargetAgent{ID: ids.next(), Processor: processors.next()} })
 }
 
-// listOf makes a list of n entries, nil for none, or where something is wrong.
+// listOf decodes a list of n entries; nil for none, or after an error.
 func listOf[T any](d *decoder, n int, entry func(i int) T) []T {
 	if d.err != nil || n == 0 {
 		return nil
@@ -157,7 +157,7 @@ func decodeTargetObjects(d *decoder, p *pb.TargetObjects) []TargetObject {
 	})
 }
 
-// encodeTargetThreads makes a part of the threads of an answer.
+// encodeTargetThreads encodes a part of the threads of an answer.
 func encodeTargetThreads(list []TargetThread) (*pb.TargetThreads, error) {
 	registers, err := encodeRegisters(list, func(t *TargetThread) *Registers { return &t.Registers })
 	if err != nil {
@@ -228,7 +228,7 @@ func encodeThreadStops(list []TargetThread) *pb.ThreadStops {
 	}
 }
 
-// A threadsPart decodes a part of the threads of an answer.
+// threadsPart decodes a part of the threads of an answer.
 type threadsPart struct {
 	decoder
 	n int
@@ -271,7 +271,7 @@ func decodeTargetThreads(p *pb.TargetThreads) ([]TargetThread, error) {
 	return list, d.err
 }
 
-// lists checks the lists that threads have.
+// lists checks the lists of threads.
 func (d *threadsPart) lists(p *pb.TargetThreads) {
 	var err error
 	if d.registers, err = decodeRegisters(p.GetRegisters(), d.n); err != nil {
@@ -318,7 +318,7 @@ func (d *threadsPart) waves(w *pb.Waves) {
 	}
 }
 
-// stops checks why threads stopped.
+// stops checks the stops of threads.
 func (d *threadsPart) stops(s *pb.ThreadStops) {
 	reasons := d.texts("stops.reasons", s.GetReasons(), d.n)
 	all := splitter[string]{d.textList("stops.details", s.GetDetails())}

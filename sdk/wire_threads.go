@@ -55,7 +55,7 @@ func decodeBindThreadsRequest(p *pb.BindThreadsRequest) (*BindThreadsRequest, er
 	return r, nil
 }
 
-// decodeSpaceBases decodes the bases that threads of a message have.
+// decodeSpaceBases decodes the bases of a message's threads.
 func decodeSpaceBases(d *decoder, p interface {
 	GetSpaces() []uint64
 	GetSpaceBases() []uint64

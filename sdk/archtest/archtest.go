@@ -2,7 +2,7 @@
 
 // Package archtest is the test kit of architecture plugins. Verify makes the
 // calls that the engine makes, and some that only a broken or hostile input
-// would lead to, and says what is wrong with the answers and how to mend it.
+// would lead to, and returns the faults of the answers and how to fix them.
 // Test is for the author's own tests:
 //
 //	func TestArchitecture(t *testing.T) { archtest.Test(t, x86_64.New()) }
@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities. An Error makes the engine refuse an answer, or hangs or ends
@@ -26,28 +26,28 @@ const (
 	Warning Severity = "warning"
 )
 
-// A Finding is one thing that is wrong.
+// Finding is a fault of an architecture.
 type Finding struct {
 	Check    string   `json:"check"` // the name of the check, one of Checks
 	Severity Severity `json:"severity"`
-	Detail   string   `json:"detail"` // what was asked, and what came instead of what
-	Fix      string   `json:"fix"`    // what to do about it
+	Detail   string   `json:"detail"` // the request, the answer, and the expectation
+	Fix      string   `json:"fix"`    // how to fix it
 }
 
-// Options are what the kit cannot know of an architecture. The zero value will do.
+// Options are the data of an architecture that the kit cannot know. The zero value will do.
 type Options struct {
 	// Code is machine code of the architecture, whole functions, to read frames
 	// from. Without it the kit has only bytes that may be no code at all.
 	Code []byte
-	// Objects are code objects of the architecture. They are opened and read as they
-	// are, and damaged.
+	// Objects are code objects of the architecture. They are opened and read unchanged,
+	// and damaged.
 	Objects []Object
-	// Deadline is how long a call may take by the clock; 0 is five seconds, which
-	// in the engine are of processor time.
+	// Deadline is how long a call may take by the clock; 0 is five seconds. The engine
+	// limits processor time instead.
 	Deadline time.Duration
 }
 
-// A check is one part of the kit.
+// check is one part of the kit.
 type check struct {
 	name string
 	run  func(*verifier)
@@ -70,7 +70,7 @@ var checks = []check{
 	{"deadlines", (*verifier).deadlines},
 }
 
-// Checks are the names of all checks, in the order in which they are made.
+// Checks returns the names of all checks, in the order in which they are made.
 func Checks() []string {
 	names := make([]string, len(checks))
 	for i, c := range checks {
@@ -79,10 +79,9 @@ func Checks() []string {
 	return names
 }
 
-// Verify makes all checks and returns what they found, in their order. Without
-// a valid description there is nothing to check the rest against, and only what
-// is wrong with it is returned. It ends early, with what was found so far, when
-// ctx does.
+// Verify makes all checks and returns their findings, in their order. Without a valid
+// description there is nothing to check the rest against, and only the findings about it
+// are returned. It ends early, with the findings so far, when ctx does.
 func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding {
 	v := &verifier{
 		ctx: ctx, arch: arch, code: opts.Code, samples: opts.Objects,
@@ -98,7 +97,7 @@ func Verify(ctx context.Context, arch sdk.Architecture, opts Options) []Finding 
 	return v.findings
 }
 
-// Passed says whether findings hold no error.
+// Passed reports whether there is no error among findings.
 func Passed(findings []Finding) bool {
 	for _, f := range findings {
 		if f.Severity == Error {
@@ -108,7 +107,7 @@ func Passed(findings []Finding) bool {
 	return true
 }
 
-// T is what Test needs of a *testing.T.
+// T is the part of *testing.T that Test uses.
 type T interface {
 	Helper()
 	Context() context.Context
@@ -117,7 +116,7 @@ type T interface {
 }
 
 // Test verifies an architecture as part of a test: errors fail it, warnings are
-// logged. Without opts, of which one counts, they are the zero value.
+// logged. At most one opts is used; the default is the zero value.
 func Test(t T, arch sdk.Architecture, opts ...Options) {
 	t.Helper()
 	var o Options

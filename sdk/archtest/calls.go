@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// noise is bytes that are no code, the same in every run.
+// noise returns bytes that are no code, the same in every run.
 func noise(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -26,8 +26,8 @@ func noise(n int) []byte {
 	return b
 }
 
-// codeRanges are functions to ask for rows of: pieces of the code that was
-// given, and bytes that are hardly code.
+// codeRanges returns functions for requests of rows: pieces of the user-provided code,
+// and bytes that are hardly code.
 func (v *verifier) codeRanges() []sdk.CodeRange {
 	const start = 0x401000
 	pieces := [][]byte{make([]byte, 64), noise(256), {0}}
@@ -37,8 +37,8 @@ func (v *verifier) codeRanges() []sdk.CodeRange {
 	}
 	var ranges []sdk.CodeRange
 	for _, piece := range pieces {
-		for _, at := range []int{0, len(piece) / 2, len(piece) - 1} {
-			r := sdk.CodeRange{PC: start + uint64(at), Start: start, Code: piece, Bounded: true, Name: "f", Exact: true}
+		for _, index := range []int{0, len(piece) / 2, len(piece) - 1} {
+			r := sdk.CodeRange{PC: start + uint64(index), Start: start, Code: piece, Bounded: true, Name: "f", Exact: true}
 			ranges = append(ranges, r)
 			r.Bounded, r.Name, r.Exact = false, "", false
 			ranges = append(ranges, r)
@@ -57,7 +57,7 @@ func (v *verifier) frameRulesOf(e sdk.Engine, what string, req *sdk.FrameRulesRe
 	}, func(a *sdk.FrameRulesAnswer) error { return a.Validate(v.desc, req) })
 	if ok {
 		for i := range answer.Functions {
-			v.rowsInCircles(fmt.Sprintf("FrameRules of %s: Functions[%d].Rows", what, i), answer.Functions[i].Rows)
+			v.rowCycles(fmt.Sprintf("FrameRules of %s: Functions[%d].Rows", what, i), answer.Functions[i].Rows)
 		}
 	}
 	return answer, ok
@@ -69,7 +69,7 @@ func (v *verifier) bindThreads(what string, req *sdk.BindThreadsRequest) (*sdk.B
 	}, func(a *sdk.BindThreadsAnswer) error { return a.Validate(v.desc, req) })
 	if ok {
 		for i := range answer.Threads {
-			v.mapsInCircles(fmt.Sprintf("BindThreads of %s: Threads[%d]", what, i), &answer.Threads[i])
+			v.mapCycles(fmt.Sprintf("BindThreads of %s: Threads[%d]", what, i), &answer.Threads[i])
 		}
 	}
 	return answer, ok
@@ -87,7 +87,7 @@ func (v *verifier) disassemble(what string, req *sdk.DisassembleRequest) (*sdk.D
 	}, func(a *sdk.DisassembleAnswer) error { return a.Validate(v.desc, req) })
 }
 
-// rows asks for the rows of code.
+// rows requests the rows of code.
 func (v *verifier) rows() {
 	ranges := v.codeRanges()
 	what := fmt.Sprintf("%d functions", len(ranges))
@@ -102,9 +102,9 @@ func (v *verifier) rows() {
 	}
 }
 
-// reasons looks for PCs that have neither a row nor a reason. of is what the code is of,
-// with the blank that ends it.
-func (v *verifier) reasons(of string, ranges []sdk.CodeRange, answer *sdk.FrameRulesAnswer) {
+// reasons looks for PCs that have neither a row nor a reason. subject names the code, with
+// a blank at its end.
+func (v *verifier) reasons(subject string, ranges []sdk.CodeRange, answer *sdk.FrameRulesAnswer) {
 	for i, f := range answer.Functions {
 		pc := ranges[i].PC
 		covered := f.GapReason(pc) != "" || f.Reason != ""
@@ -113,13 +113,13 @@ func (v *verifier) reasons(of string, ranges []sdk.CodeRange, answer *sdk.FrameR
 		}
 		if !covered {
 			v.find(Warning, "Say in Reason why there is no row for the PC: it is printed where the stack ends.",
-				"FrameRules: %sFunctions[%d] has neither a row for PC %#x nor a reason", of, i, pc)
+				"FrameRules: %sFunctions[%d] has neither a row for PC %#x nor a reason", subject, i, pc)
 			return
 		}
 	}
 }
 
-// threads are n threads with all of the description's registers.
+// threads returns n threads with all of the description's registers.
 func (v *verifier) threads(n int) []sdk.ThreadState {
 	list := make([]sdk.ThreadState, n)
 	for i := range list {
@@ -140,9 +140,9 @@ func (v *verifier) returns(n int) *sdk.ClassifyReturnRequest {
 	r := &sdk.ClassifyReturnRequest{Offsets: []uint32{0}}
 	bytes := append(noise(4096), v.code...)
 	for i := range n {
-		at := i * size % (len(bytes) - size)
-		r.PCs = append(r.PCs, 0x401000+uint64(at))
-		r.Code = append(r.Code, bytes[at:at+size]...)
+		offset := i * size % (len(bytes) - size)
+		r.PCs = append(r.PCs, 0x401000+uint64(offset))
+		r.Code = append(r.Code, bytes[offset:offset+size]...)
 		r.Offsets = append(r.Offsets, uint32(len(r.Code)))
 	}
 	return r
@@ -150,8 +150,8 @@ func (v *verifier) returns(n int) *sdk.ClassifyReturnRequest {
 
 const batchFix = "Answer one entry for every entry of the request, in order, whatever the size of the batch; an entry does not depend on its neighbours."
 
-// batches asks the same in batches of several sizes: an entry's answer must not
-// depend on the batch that it comes in.
+// batches makes the same request in batches of several sizes: an entry's answer must
+// not depend on its batch.
 func (v *verifier) batches() {
 	const size = 257
 	ranges := v.codeRanges()
@@ -193,7 +193,7 @@ func (v *verifier) batches() {
 	v.classifyReturn("no addresses", &sdk.ClassifyReturnRequest{})
 }
 
-// garbage asks what makes no sense. An error is a good answer.
+// garbage makes requests without sense. An error is a good answer.
 func (v *verifier) garbage() {
 	v.garbageCode()
 	v.garbageThreads()
@@ -209,7 +209,7 @@ func (v *verifier) garbage() {
 	}
 }
 
-// A garbageSource is an engine that answers badly, as what is opened is named.
+// garbageSource is an engine that answers badly, with a name for findings.
 type garbageSource struct {
 	name   string
 	engine sdk.Engine
@@ -306,7 +306,7 @@ func (v *verifier) garbageTarget(e garbageSource) {
 	}, func(a *sdk.OpenTargetAnswer) error { return a.Validate(v.desc, notes) })
 }
 
-// concurrency asks the same from several sides at once.
+// concurrency makes the same requests from several goroutines at once.
 func (v *verifier) concurrency() {
 	req := &sdk.FrameRulesRequest{Functions: v.codeRanges()}
 	returns := v.returns(64)

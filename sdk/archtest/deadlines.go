@@ -11,8 +11,8 @@ import (
 )
 
 // deadlines makes every call with a context that has ended, and with one that
-// ends while the engine is slow to answer. A call must return then; whether
-// with an answer or an error is its own affair.
+// ends while the engine is slow to answer. A call must return then, with an answer or
+// an error.
 func (v *verifier) deadlines() {
 	ranges := &sdk.FrameRulesRequest{Functions: v.codeRanges()}
 	object := &sdk.OpenObjectRequest{Object: 1, Sections: []sdk.SectionInfo{{Name: ".text", Size: 100}}}

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// description asks for the description and keeps it when it is valid.
+// description requests the description and stores it when it is valid.
 func (v *verifier) description() {
 	ctx, cancel := context.WithTimeout(v.ctx, v.deadline)
 	defer cancel()
@@ -53,7 +53,7 @@ func (v *verifier) description() {
 	}
 }
 
-// constant asks again: the engine asks once, and keeps the answer for good.
+// constant requests the description again: the engine requests it once for good.
 func (v *verifier) constant() {
 	again, ok := ask(v, "Describe", "the architecture, again",
 		v.arch.Describe, func(d *sdk.Description) error { return d.Validate() })
@@ -76,18 +76,18 @@ func Difference(a, b *sdk.Description) string {
 }
 
 // difference names the first field in which two values differ.
-func difference(at string, a, b reflect.Value) string {
+func difference(field string, a, b reflect.Value) string {
 	if a.Kind() == reflect.Struct {
 		for i := range a.NumField() {
 			if x, y := a.Field(i), b.Field(i); !reflect.DeepEqual(x.Interface(), y.Interface()) {
-				return difference(at+"."+a.Type().Field(i).Name, x, y)
+				return difference(field+"."+a.Type().Field(i).Name, x, y)
 			}
 		}
 	}
-	return at
+	return field
 }
 
-// defaultRules looks at what holds for registers that a row does not mention.
+// defaultRules checks the rules for registers that a row does not mention.
 func (v *verifier) defaultRules() {
 	d := v.desc
 	if len(d.DefaultRules) == 0 {
@@ -148,8 +148,8 @@ func (v *verifier) registerSets() {
 	}
 }
 
-// overlaps looks for fields of a register set that lie over each other: bytes that
-// two registers are read from.
+// overlaps looks for fields of a register set that overlap: bytes that two registers are
+// read from.
 func (v *verifier) overlaps(set int) {
 	fields := slices.Clone(v.desc.RegisterSets[set].Fields)
 	end := func(f sdk.RegisterField) uint64 { return uint64(f.Offset) + uint64(f.Size) }
@@ -170,8 +170,8 @@ func (v *verifier) overlaps(set int) {
 	}
 }
 
-// lanes looks at the execution masks: the register of class Mask of threads with a
-// number of lanes has a bit for each, and there is one.
+// lanes checks that threads with a number of lanes have one execution mask: a register of
+// class Mask with a bit for each lane.
 func (v *verifier) lanes() {
 	masks := map[uint32]string{}
 	for i := range v.desc.Registers {

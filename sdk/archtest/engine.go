@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// emptyEngine is a target of which nothing can be read.
+// emptyEngine is a target from which nothing can be read.
 type emptyEngine struct{}
 
 var (
@@ -30,7 +30,7 @@ func (emptyEngine) ReadSection(context.Context, uint64, string) ([]byte, error) 
 	return nil, errNoSection
 }
 
-// garbageEngine reads bytes that mean nothing, everywhere.
+// garbageEngine reads meaningless bytes, everywhere.
 type garbageEngine struct{ bytes []byte }
 
 func (e garbageEngine) ReadMemory(_ context.Context, m sdk.MemoryRange, buf []byte) (int, error) {

@@ -13,19 +13,19 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Object is a code object of the architecture, as the engine tells of it.
+// Object is a code object of the architecture, with the engine's request for it.
 type Object struct {
-	Name    string // what findings call it
+	Name    string // in findings
 	Request sdk.OpenObjectRequest
-	// Read gives a section of the handles that Request names, as Engine.ReadSection
-	// does. What it gives is not changed.
+	// Read returns a section of a handle in Request, as Engine.ReadSection does. The
+	// result is not changed.
 	Read func(object uint64, section string) ([]byte, error)
 	// Functions are functions of it with their code.
 	Functions []sdk.CodeRange
 }
 
-// objectEngine is a target that has a code object and nothing else. change is what
-// becomes of a section that is read; nil: nothing does.
+// objectEngine is a target with a code object and nothing else. change changes sections
+// that are read; nil: they are unchanged.
 type objectEngine struct {
 	emptyEngine
 	object *Object
@@ -41,35 +41,35 @@ func (e objectEngine) ReadSection(_ context.Context, object uint64, name string)
 	return b, err
 }
 
-// Bounds of what is asked about one object: functions in one call, and bytes of their
-// code in all.
+// The bounds of requests about one object: functions in one call, and bytes of their
+// code in total.
 const (
-	maxAsked     = 256
-	maxAskedCode = 8 << 20
+	maxFunctions    = 256
+	maxFunctionCode = 8 << 20
 )
 
-// objects opens the sample objects and asks for rows of their functions.
+// objects opens the sample objects and requests rows of their functions.
 func (v *verifier) objects() {
 	for i := range v.samples {
 		o := &v.samples[i]
 		e := objectEngine{object: o}
 		v.openSample(e, o.Name, true)
 		code := 0
-		for functions := o.Functions; len(functions) > 0 && code < maxAskedCode; {
-			n := min(len(functions), maxAsked)
-			asked := slices.Clone(functions[:n])
+		for functions := o.Functions; len(functions) > 0 && code < maxFunctionCode; {
+			n := min(len(functions), maxFunctions)
+			requested := slices.Clone(functions[:n])
 			functions = functions[n:]
-			for j := range asked {
-				asked[j].PC = asked[j].Start + uint64(len(asked[j].Code)/2)
-				code += len(asked[j].Code)
+			for j := range requested {
+				requested[j].PC = requested[j].Start + uint64(len(requested[j].Code)/2)
+				code += len(requested[j].Code)
 			}
 			what := fmt.Sprintf("%d functions of %s", n, o.Name)
-			answer, ok := v.frameRulesOf(e, what, &sdk.FrameRulesRequest{Object: o.Request.Object, Functions: asked})
+			answer, ok := v.frameRulesOf(e, what, &sdk.FrameRulesRequest{Object: o.Request.Object, Functions: requested})
 			v.unanswered(Error, "FrameRules", what)
 			if !ok {
 				break
 			}
-			v.reasons(what+": ", asked, answer)
+			v.reasons(what+": ", requested, answer)
 		}
 	}
 }
@@ -87,24 +87,24 @@ func (v *verifier) openSample(e objectEngine, what string, isWhole bool) {
 		return
 	}
 	for i := range answer.Tables {
-		v.rowsInCircles(fmt.Sprintf("OpenObject of %s: Tables[%d].Rows", what, i), answer.Tables[i].Rows)
+		v.rowCycles(fmt.Sprintf("OpenObject of %s: Tables[%d].Rows", what, i), answer.Tables[i].Rows)
 	}
 	file, err := e.ReadSection(v.ctx, req.Object, "")
 	for i, n := range answer.Nested {
 		if err == nil && n.Offset == 0 && n.Size == uint64(len(file)) {
-			v.circle("Name only objects that are smaller than the file that they are in.",
+			v.addCycle("Name only objects that are smaller than the file that they are in.",
 				"OpenObject of %s: Nested[%d] is the whole file", what, i)
 		}
 	}
 }
 
-// A wound is a way to damage bytes.
-type wound struct {
+// damageKind is a way to damage bytes.
+type damageKind struct {
 	name   string
 	change func(r *rand.Rand, b []byte) []byte
 }
 
-var wounds = []wound{
+var damageKinds = []damageKind{
 	{"every section empty", func(*rand.Rand, []byte) []byte { return nil }},
 	{"every section cut in half", func(_ *rand.Rand, b []byte) []byte { return b[:len(b)/2] }},
 	{"every section without its last byte", func(_ *rand.Rand, b []byte) []byte { return b[:max(len(b)-1, 0)] }},
@@ -112,15 +112,15 @@ var wounds = []wound{
 	{"zeros", func(_ *rand.Rand, b []byte) []byte { return make([]byte, len(b)) }},
 	{"ones", func(_ *rand.Rand, b []byte) []byte { return bytes.Repeat([]byte{0xff}, len(b)) }},
 	{"some bytes changed", func(r *rand.Rand, b []byte) []byte {
-		return changed(r, b, 1+len(b)/500, func(at []byte) { at[0] = byte(r.Uint32()) })
+		return changed(r, b, 1+len(b)/500, func(place []byte) { place[0] = byte(r.Uint32()) })
 	}},
 	{"some words huge", func(r *rand.Rand, b []byte) []byte {
-		return changed(r, b, 1+len(b)/2000, func(at []byte) { copy(at, []byte{0xff, 0xff, 0xff, 0x7f}) })
+		return changed(r, b, 1+len(b)/2000, func(place []byte) { copy(place, []byte{0xff, 0xff, 0xff, 0x7f}) })
 	}},
 }
 
-// changed is a copy of bytes with as many places changed.
-func changed(r *rand.Rand, b []byte, count int, change func(at []byte)) []byte {
+// changed returns a copy of bytes with count places changed.
+func changed(r *rand.Rand, b []byte, count int, change func(place []byte)) []byte {
 	b = slices.Clone(b)
 	for range count {
 		if len(b) > 0 {
@@ -130,32 +130,32 @@ func changed(r *rand.Rand, b []byte, count int, change func(at []byte)) []byte {
 	return b
 }
 
-// maxDamaged is how many functions of a damaged object are asked about.
+// maxDamaged is for how many functions of a damaged object rows are requested.
 const maxDamaged = 32
 
-// damage opens the sample objects as they would be if their files were damaged. An
-// error is a good answer, and so is any that stands.
+// damage opens the sample objects as if their files were damaged. An error is a good
+// answer, and so is any valid one.
 func (v *verifier) damage() {
 	for i := range v.samples {
 		o := &v.samples[i]
-		for round := range 2 * len(wounds) {
-			w := wounds[round%len(wounds)]
+		for round := range 2 * len(damageKinds) {
+			w := damageKinds[round%len(damageKinds)]
 			r := rand.New(rand.NewPCG(uint64(i), uint64(round)))
 			e := objectEngine{object: o, change: func(b []byte) []byte { return w.change(r, b) }}
 			what := fmt.Sprintf("%s, %s", o.Name, w.name)
 			v.openSample(e, what, false)
-			asked := slices.Clone(o.Functions[:min(len(o.Functions), maxDamaged)])
-			for j := range asked {
-				asked[j].Code = w.change(r, asked[j].Code)
+			requested := slices.Clone(o.Functions[:min(len(o.Functions), maxDamaged)])
+			for j := range requested {
+				requested[j].Code = w.change(r, requested[j].Code)
 			}
-			v.frameRulesOf(e, "functions of "+what, &sdk.FrameRulesRequest{Object: o.Request.Object, Functions: asked})
+			v.frameRulesOf(e, "functions of "+what, &sdk.FrameRulesRequest{Object: o.Request.Object, Functions: requested})
 		}
-		v.lies(o)
+		v.wrongHeaders(o)
 	}
 }
 
-// lies opens an object whose headers say what is not there.
-func (v *verifier) lies(o *Object) {
+// wrongHeaders opens an object whose headers describe sections that are not there.
+func (v *verifier) wrongHeaders(o *Object) {
 	liar := *o
 	liar.Name = o.Name + ", sections of sizes that they do not have"
 	liar.Request.Sections = slices.Clone(o.Request.Sections)

@@ -9,9 +9,9 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// How large what is asked in the check of sizes is. Each is what a real target may
-// have: a function of a megabyte of tables, a kernel with thousands of sections, a
-// process with thousands of threads.
+// The sizes of requests in the check of sizes. A real target may have each: a function
+// of a megabyte of tables, a kernel with thousands of sections, a process with thousands
+// of threads.
 const (
 	largeFunction   = 1 << 20 // bytes
 	manyFunctions   = 10_000
@@ -23,12 +23,11 @@ const (
 	maxThreads      = 4096
 )
 
-// size asks much at once. What the engine gives a call is the processor for five
-// seconds.
+// size makes large requests. The engine allows a call five seconds of processor time.
 func (v *verifier) size() {
 	code := noise(largeFunction)
-	for at := 0; len(v.code) > 0 && at < len(code); at += len(v.code) {
-		copy(code[at:], v.code)
+	for offset := 0; len(v.code) > 0 && offset < len(code); offset += len(v.code) {
+		copy(code[offset:], v.code)
 	}
 	const start = 0x400000
 	v.frameRules("a function of a megabyte", &sdk.FrameRulesRequest{Functions: []sdk.CodeRange{
@@ -36,8 +35,8 @@ func (v *verifier) size() {
 
 	many := make([]sdk.CodeRange, manyFunctions)
 	for i := range many {
-		at := i * 32 % (len(code) - 64)
-		many[i] = sdk.CodeRange{PC: start + uint64(at) + 8, Start: start + uint64(at), Code: code[at : at+64], Bounded: true, Name: "f"}
+		offset := i * 32 % (len(code) - 64)
+		many[i] = sdk.CodeRange{PC: start + uint64(offset) + 8, Start: start + uint64(offset), Code: code[offset : offset+64], Bounded: true, Name: "f"}
 	}
 	v.frameRules(fmt.Sprintf("%d functions", manyFunctions), &sdk.FrameRulesRequest{Functions: many})
 	v.classifyReturn(fmt.Sprintf("%d addresses", manyAddresses), v.returns(manyAddresses))

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A verifier is one run of the kit.
+// verifier is one run of the kit.
 type verifier struct {
 	ctx      context.Context
 	arch     sdk.Architecture
@@ -21,12 +21,12 @@ type verifier struct {
 	samples  []Object
 	deadline time.Duration
 
-	check    string
-	desc     *sdk.Description // nil until it is known to be valid
-	findings []Finding
-	refusal  error          // what the last call that was asked answered in place of an answer
-	failures map[string]int // calls that hung, or that ended the process, by name
-	circles  []Finding      // of the check "cycles", found while others are made
+	check       string
+	desc        *sdk.Description // nil until it is known to be valid
+	findings    []Finding
+	refusal     error          // what the last call that was asked answered in place of an answer
+	failures    map[string]int // calls that hung, or that ended the process, by name
+	foundCycles []Finding      // of the check "cycles", found while others are made
 }
 
 func (v *verifier) find(severity Severity, fix, format string, args ...any) {
@@ -39,7 +39,7 @@ func (v *verifier) find(severity Severity, fix, format string, args ...any) {
 	v.findings = append(v.findings, f)
 }
 
-// The outcomes of a call that are wrong whatever was asked.
+// The outcomes of a call that are wrong for every request.
 type panicked struct {
 	value any
 	place string
@@ -49,13 +49,13 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 var errLate = errors.New("the call did not return")
 
-// A ProcessError is why a call has no answer, of an architecture that is in a
-// process of its own and whose caller watches that process.
+// ProcessError is the reason why a call has no answer, for an architecture in a
+// process of its own that its caller watches.
 type ProcessError struct {
-	// How the process ended, as "exited with status 2: panic: boom, at isa.decode
-	// (decode.go:12)", or what it had used when the call was given up.
+	// How is how the process ended, as "exited with status 2: panic: boom, at isa.decode
+	// (decode.go:12)", or the resources that it had used when the call was ended.
 	How string
-	// IsLate says that the process was ended because its answer did not come.
+	// IsLate is true where the process was ended because its answer did not come.
 	IsLate bool
 }
 
@@ -90,13 +90,12 @@ func guarded[A any](ctx context.Context, limit time.Duration, f func(context.Con
 	}
 }
 
-// ask makes one call with the kit's deadline, and checks its answer against
-// its request. It finds what is wrong in any case: a panic, a call that hangs,
-// an answer that does not stand. ok says that there is an answer that does;
-// an error is no finding, since an architecture may refuse anything.
+// ask makes one call with the kit's deadline, and checks its answer against its
+// request. A panic, a call that hangs and an invalid answer are findings. ok is true for
+// a valid answer; an error is no finding, since an architecture may refuse anything.
 //
 // A call that costs its deadline, or the process, again and again is not made any
-// more: the rest of the checks would say the same, and take minutes.
+// more: the rest of the checks would find the same, and take minutes.
 func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, error), validate func(*A) error) (answer *A, ok bool) {
 	v.refusal = nil
 	if v.failures[name] >= maxFailures || v.ctx.Err() != nil {
@@ -127,7 +126,7 @@ func ask[A any](v *verifier, name, what string, f func(context.Context) (*A, err
 // maxFailures is how often a call may hang or end the process.
 const maxFailures = 2
 
-// unanswered finds that a call that makes sense was answered by an error.
+// unanswered adds a finding for a sensible call that was answered by an error.
 func (v *verifier) unanswered(severity Severity, name, what string) {
 	if v.refusal != nil && !errors.Is(v.refusal, sdk.ErrNotImplemented) {
 		v.find(severity, "Answer what is known, and say in a reason or a problem what is not: an error ends everything that needed the answer.",
@@ -135,7 +134,7 @@ func (v *verifier) unanswered(severity Severity, name, what string) {
 	}
 }
 
-// confined finds that an error is about what a plugin may not do.
+// confined adds a finding for an error about an action that a plugin is not allowed.
 func (v *verifier) confined(name, what string, err error) {
 	text := strings.ToLower(err.Error())
 	for _, denied := range []string{"operation not permitted", "permission denied"} {
@@ -146,8 +145,7 @@ func (v *verifier) confined(name, what string, err error) {
 	}
 }
 
-// offer is the engine that a call is given: none where the architecture says that
-// it needs none.
+// offer returns the engine for a call: none where the architecture needs none.
 func (v *verifier) offer(e sdk.Engine) sdk.Engine {
 	if v.desc.NoEngine {
 		return nil
@@ -158,7 +156,7 @@ func (v *verifier) offer(e sdk.Engine) sdk.Engine {
 // grace is how long after its context has ended a call may still return.
 const grace = time.Second
 
-// wrong finds what an error shows, and says whether it shows anything.
+// wrong adds the findings of an error, and reports whether there are any.
 func (v *verifier) wrong(name, what string, err error) bool {
 	const (
 		mend = "Check lengths and numbers of the request before using them; answer an error instead."

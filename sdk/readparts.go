@@ -10,16 +10,15 @@ import (
 	pb "github.com/unwindd/unwindd/sdk/archpb"
 )
 
-// A partsReader is an Engine that reads many small parts of memory at once.
+// partsReader is an Engine that reads many small parts of memory at once.
 type partsReader interface {
 	readParts(ctx context.Context, addresses []uint64, size int, buf []byte) (missing []int, err error)
 }
 
-// ReadParts fills buf with size bytes from each of many addresses of the default address
-// space, one after the other: what lies scattered over a large memory. Where the engine
-// is another process that costs as much as few calls of ReadMemory. missing are the
-// indices, sorted, of the addresses at which not all bytes are there; err is why the first
-// of them are not, or why nothing could be read.
+// ReadParts fills buf with size bytes from each of many scattered addresses of the default
+// address space, one after the other. Where the engine is another process that costs as much
+// as a few calls of ReadMemory. missing are the indices, sorted, of the addresses at which not
+// all bytes are there; err is the reason for the first of them, or why nothing could be read.
 func ReadParts(ctx context.Context, e Engine, addresses []uint64, size int, buf []byte) (missing []int, err error) {
 	if size <= 0 || len(buf)/size < len(addresses) {
 		return nil, fmt.Errorf("%d parts of %d bytes do not fit into %d", len(addresses), size, len(buf))
@@ -52,14 +51,14 @@ func readEach(ctx context.Context, e Engine, addresses []uint64, size int, buf [
 }
 
 func (e *engineClient) readParts(ctx context.Context, addresses []uint64, size int, buf []byte) (missing []int, first error) {
-	for from := 0; from < len(addresses); {
-		count := min(len(addresses)-from, partSize/size, maxParts)
-		list := addresses[from : from+count]
+	for done := 0; done < len(addresses); {
+		count := min(len(addresses)-done, partSize/size, maxParts)
+		list := addresses[done : done+count]
 		p, err := e.readMemory(ctx, &pb.ReadMemoryRequest{Address: list[0], Size: uint32(size), More: list[1:]}) //nolint:gosec // at most partSize
 		if err != nil {
 			return missing, err
 		}
-		part := buf[from*size:][:count*size]
+		part := buf[done*size:][:count*size]
 		if copy(part, p.GetData()) != len(part) && count > 1 || len(p.GetData()) > len(part) {
 			return missing, fmt.Errorf("ReadMemory: %w: %d bytes, expected %d", ErrMalformed, len(p.GetData()), len(part))
 		}
@@ -71,12 +70,12 @@ func (e *engineClient) readParts(ctx context.Context, addresses []uint64, size i
 			if int(m) >= count || i > 0 && m <= p.GetMissing()[i-1] {
 				return missing, fmt.Errorf("ReadMemory: %w: part %d is missing, of %d", ErrMalformed, m, count)
 			}
-			missing = append(missing, from+int(m))
+			missing = append(missing, done+int(m))
 		}
 		if first == nil && len(p.GetMissing()) > 0 {
 			first = fmt.Errorf("%s", p.GetError())
 		}
-		from += count
+		done += count
 	}
 	return missing, first
 }
