@@ -188,7 +188,7 @@ const (
 
 // RowTable is a list of rows, sorted by Start, that do not overlap. The tables
 // of an object have no more rows than it has bytes of code, and at most MaxBatch;
-// 65,536 are always allowed, and 1,048,576 where its sections do not tell.
+// 65,536 are always allowed, and 1,048,576 where its sections do not show their number.
 //
 // In a relocatable object the addresses of every section begin at 0. Section, here and
 // in other types with addresses, is then the index of their section in the request's
@@ -246,7 +246,7 @@ type Function struct {
 }
 
 // PositionMap maps PCs to another position (a vISA index, an IR position).
-// Position i holds for PCs in [PCs[i], PCs[i+1]).
+// Position i is valid for PCs in [PCs[i], PCs[i+1]).
 type PositionMap struct {
 	Kind      string   // what positions are: "visa"
 	Section   uint32   // see RowTable

@@ -39,7 +39,7 @@ type Description struct {
 	Entry          *cfi.Row
 	CallDistance   uint32 // bytes to subtract from a return address to be inside the call; 1 nearly always
 	MaxInstruction uint32 // the longest instruction in bytes
-	StackAlign     uint32 // bytes; words of the stack that may hold a return address are this far apart
+	StackAlign     uint32 // bytes; words of the stack that may be a return address are this far apart
 	// SignState is the DWARF number of the pseudo-register that is set where the
 	// return address is signed (RA_SIGN_STATE, 34 on AArch64: AADWARF64, 4.1); 0: there
 	// is none. Rows have it as cfi.Row.WindowSave. ThreadBinding.ReturnAddressMask has
@@ -111,7 +111,7 @@ func (d *Description) FloatFormat(t *locexpr.BaseType) locexpr.FloatFormat {
 // ThreadLocal is the layout of a thread's blocks of thread-local storage in the ABI of
 // ELF (Ulrich Drepper, "ELF Handling For Thread-Local Storage", section 3).
 type ThreadLocal struct {
-	Pointer uint32 // DWARF number of the register that holds the thread pointer
+	Pointer uint32 // DWARF number of the register of the thread pointer
 	Variant ThreadLocalVariant
 	// TCBBelow and TCBAbove are the bytes of the thread control block below the thread
 	// pointer, and from it on: 0 and 16 on AArch64, 16 and 0 on RISC-V. Both are 0 in

@@ -24,7 +24,7 @@ type verifier struct {
 	check       string
 	desc        *sdk.Description // nil until it is known to be valid
 	findings    []Finding
-	refusal     error          // what the last call that was asked answered in place of an answer
+	refusal     error          // the error that the last call returned instead of an answer
 	failures    map[string]int // calls that hung, or that ended the process, by name
 	foundCycles []Finding      // of the check "cycles", found while others are made
 }
@@ -62,7 +62,7 @@ type ProcessError struct {
 func (e *ProcessError) Error() string { return "its process " + e.How }
 
 // guarded makes a call in a goroutine of its own. A panic is an error; so is a
-// call that goes on long after its context has ended, which is then left behind.
+// call that goes on long after its context has ended, which is then abandoned.
 func guarded[A any](ctx context.Context, limit time.Duration, f func(context.Context) (A, error)) (A, error) {
 	type outcome struct {
 		answer A

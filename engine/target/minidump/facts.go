@@ -263,7 +263,7 @@ func (d *Dump) unloadedFact(m *UnloadedModule) target.UnloadedModule {
 	return target.UnloadedModule{Name: m.Name, Base: m.Base, Size: uint64(m.Size), CodeID: fmt.Sprintf("%08X%x", m.Timestamp, m.Size)}
 }
 
-// lastErrors reads LastErrorValue of the thread environment blocks (TEB), which lies
+// lastErrors reads LastErrorValue of the thread environment blocks (TEB), which is
 // behind 13 words.
 func (d *Dump) lastErrors() map[string]string {
 	if d.os() != Windows {

@@ -70,7 +70,7 @@ const (
 	FlagSampleIDAll  AttrFlags = 1 << 18 // records other than SAMPLE have an id
 	FlagNoUserChains AttrFlags = 1 << 22 // chains end where user mode begins
 	FlagMmap2        AttrFlags = 1 << 23
-	FlagCommExec     AttrFlags = 1 << 24 // COMM records tell an exec
+	FlagCommExec     AttrFlags = 1 << 24 // COMM records mark an exec
 	FlagUseClockID   AttrFlags = 1 << 25
 	FlagBuildID      AttrFlags = 1 << 34 // MMAP2 records may have build IDs
 )

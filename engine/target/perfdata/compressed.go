@@ -43,7 +43,7 @@ func (p *payload) Read(b []byte) (int, error) {
 		switch body := r.data[min(recordHeader, len(r.data)):]; r.kind {
 		case recordCompressed:
 			p.rest = body
-		case recordCompressed2: // its size stands before it, padding after it
+		case recordCompressed2: // its size is before it, padding after it
 			if len(body) >= 8 {
 				size := p.area.order.u64(body)
 				body = body[8:]

@@ -189,7 +189,7 @@ func (j *JITDump) read(data []byte) error {
 	return nil
 }
 
-// records reads the records. Lines and unwind information stand before their function.
+// records reads the records. Lines and unwind information come before their function.
 func (j *JITDump) records(data []byte, offset uint64) {
 	p := jitParser{dump: j, files: map[string]string{}}
 	for offset < uint64(len(data)) && !j.isClosed {

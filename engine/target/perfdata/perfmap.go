@@ -74,7 +74,7 @@ func (p *PerfMap) Problems() []string {
 // Len returns the number of functions.
 func (p *PerfMap) Len() int { return len(p.entries) }
 
-// Find returns the function that holds an address.
+// Find returns the function that contains an address.
 func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool) {
 	i := sort.Search(len(p.entries), func(i int) bool { return p.entries[i].end > address })
 	if i == len(p.entries) || address < p.entries[i].start {
@@ -88,7 +88,7 @@ func (p *PerfMap) Find(address uint64) (name string, start, end uint64, ok bool)
 	return name, e.function, e.end, err == nil
 }
 
-// NamesIn reports whether a function lies between two addresses.
+// NamesIn reports whether there is a function between two addresses.
 func (p *PerfMap) NamesIn(start, end uint64) bool {
 	if p == nil {
 		return false

@@ -7,7 +7,7 @@ import "fmt"
 const (
 	maxThreads  = 1 << 20
 	maxMappings = 1 << 20
-	maxText     = 64 << 20 // bytes of names that are kept
+	maxText     = 64 << 20 // bytes of all names
 	// maxDead is how many threads are remembered after their end: a CPU may be
 	// sampled in the last steps of a thread whose end is already recorded.
 	maxDead = 4096

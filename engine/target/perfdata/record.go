@@ -61,7 +61,7 @@ const (
 	miscCommExec    = 1 << 13
 	miscForkExec    = 1 << 13 // the child does not have the parent's mappings
 	miscMmapBuildID = 1 << 14
-	miscBuildIDSize = 1 << 15 // of build_id_event: the size stands behind the ID
+	miscBuildIDSize = 1 << 15 // of build_id_event: the size is behind the ID
 )
 
 // record is a record of an area. data is the whole record with its header; where the

@@ -224,7 +224,7 @@ func (f *File) decode(r *record, s *Sample) {
 // sampleFields reads the fields of a sample.
 type sampleFields struct {
 	fields
-	excess uint64 // bytes of stack beyond its stated size
+	excess uint64 // bytes said to be copied, where the stack has fewer
 }
 
 // words returns n words of eight bytes.

@@ -79,7 +79,7 @@ type Space struct {
 	root *node
 }
 
-// Find returns the mapping that holds an address; nil where there is none.
+// Find returns the mapping that contains an address; nil where there is none.
 func (s *Space) Find(address uint64) *Mapping {
 	if s == nil {
 		return nil

@@ -237,7 +237,7 @@ func (p *process) resolve() {
 	p.kernelFacts, p.dispatchRefs, p.undescribed = nil, nil, nil
 }
 
-// text reads a string that is kept. One that is too long is a problem, and "".
+// text reads a string, and copies it. One that is too long is a problem, and "".
 func (p *process) text(r *jsontext.Reader) (string, error) {
 	raw, err := r.Raw()
 	if err != nil {

@@ -195,7 +195,7 @@ type walker struct {
 	r     *jsontext.Reader
 	into  *values
 	shape *shape // nil where it is not learned
-	end   int    // what stands behind the last value of shape
+	end   int    // the offset behind the last value of shape
 }
 
 func (w *walker) object(n *node) error {

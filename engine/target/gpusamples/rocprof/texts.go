@@ -128,7 +128,7 @@ func (t *texts) index(text []byte) (int32, error) {
 	return i, nil
 }
 
-// separator stands between the lines of a comment.
+// separator separates the lines of a comment.
 const separator = " -> "
 
 // linesIndex returns the index in lines of a comment's lines: first the instruction's, then

@@ -14,7 +14,7 @@ type output struct {
 	w          *bufio.Writer
 	isIndented bool
 	depth      int
-	isFirst    bool // nothing stands in the object or array yet
+	isFirst    bool // the object or array is empty yet
 	digits     []byte
 }
 
