@@ -92,7 +92,6 @@ var unfinished = map[string]int{
 	"engine/symbolfile":                            12,
 	"engine/symbolize":                             33,
 	"engine/symbolstore":                           5,
-	"engine/target/elfcore":                        76,
 	"engine/target/gpusamples":                     10,
 	"engine/target/gpusamples/iaprof":              14,
 	"engine/target/gpusamples/inteltest":           4,
