@@ -4,40 +4,40 @@ package process
 
 import "os"
 
-// A room is memory for what is copied. While threads stand still nothing is to be asked of
-// the system for it, which takes longer than the copying: it is got and touched before.
-type room struct {
+// buffer is memory for the copy. It is allocated and touched before the threads stand still,
+// as that takes longer than the copying.
+type buffer struct {
 	data []byte
 	used int
 }
 
 const (
-	// usualRoom is what is copied of most processes beside their threads, and usualThread
-	// of a thread: its registers, of which the vectors have 3 to 11 kB, and its stack, in
-	// which 4 kB are of the C library.
-	usualRoom   = 256 << 10
+	// usualBuffer is the size of most copies without their threads, and usualThread the size
+	// of a thread: its registers, of which the vectors have 3 to 11 kB, and its stack, of
+	// which the C library has 4 kB.
+	usualBuffer = 256 << 10
 	usualThread = 24 << 10
 )
 
-// prepare makes room for n bytes.
-func (r *room) prepare(n int) {
-	if len(r.data)-r.used >= n {
+// prepare allocates n bytes, unless they are left.
+func (b *buffer) prepare(n int) {
+	if len(b.data)-b.used >= n {
 		return
 	}
-	r.data, r.used = make([]byte, n), 0
-	for at := 0; at < n; at += os.Getpagesize() {
-		r.data[at] = 1
+	b.data, b.used = make([]byte, n), 0
+	for i := 0; i < n; i += os.Getpagesize() {
+		b.data[i] = 1
 	}
 }
 
-// take takes n bytes, which may hold anything.
-func (r *room) take(n int) []byte {
-	if len(r.data)-r.used < n {
-		r.prepare(max(n, usualRoom))
+// take returns n bytes with any content.
+func (b *buffer) take(n int) []byte {
+	if len(b.data)-b.used < n {
+		b.prepare(max(n, usualBuffer))
 	}
-	r.used += n
-	return r.data[r.used-n : r.used : r.used]
+	b.used += n
+	return b.data[b.used-n : b.used : b.used]
 }
 
-// giveBack gives back the last n bytes of what was taken last.
-func (r *room) giveBack(n int) { r.used -= n }
+// putBack returns the last n bytes of the last take to the buffer.
+func (b *buffer) putBack(n int) { b.used -= n }
