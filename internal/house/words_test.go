@@ -103,7 +103,6 @@ var unfinished = map[string]int{
 	"engine/target/linetext":                       4,
 	"engine/target/minidump":                       70,
 	"engine/target/perfdata":                       71,
-	"engine/target/registered":                     8,
 	"engine/target/snapshot":                       45,
 	"engine/unpack":                                33,
 	"engine/value":                                 27,
