@@ -100,7 +100,6 @@ var unfinished = map[string]int{
 	"engine/target/gpusamples/rocprof/rocproftest": 2,
 	"engine/target/gpusamples/unitrace":            9,
 	"engine/target/jsontext":                       25,
-	"engine/target/linetext":                       4,
 	"engine/target/minidump":                       70,
 	"engine/target/perfdata":                       71,
 	"engine/target/snapshot":                       45,
