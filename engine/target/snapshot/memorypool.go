@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// About what is kept of each thing that snapshot.json describes, beside its strings.
+// The approximate size in memory of each element of snapshot.json, without its strings.
 const (
 	threadBytes  = 400
 	spaceBytes   = 16
@@ -22,49 +22,49 @@ const (
 	pieceBytes   = 400
 )
 
-// A keeper counts the memory that what snapshot.json describes takes, and keeps
-// what many threads have in common once. A text may have any size; what it describes
-// has as much memory as its members that are decompressed: a file of a megabyte, which
-// may have a gigabyte of text, has 192 MiB.
-type keeper struct {
+// memoryPool counts and bounds the memory that the content of snapshot.json takes, and shares
+// the parts that many threads have in common. The text may have any size; its content may take
+// as much memory as the decompressed members: 192 MiB for a file of a megabyte, which may have a
+// gigabyte of text.
+type memoryPool struct {
 	limit, kept uint64
 
 	registers registerReader
 	layouts   map[string]layout
 	launches  map[uint64]*target.Launch // by hash
 	seed      maphash.Seed
-	// Memory for what is kept of each thread.
+	// Memory for the threads.
 	threads slab[target.Thread]
 	waves   slab[target.Wave]
 	data    slab[byte]
 }
 
-// maxShared is how many things of a kind are looked for among those that are there.
+// maxShared bounds the layouts and the launches that are kept for sharing.
 const maxShared = 1 << 16
 
-// A layout is which registers a thread has, and where.
+// layout has the numbers of a thread's registers and the offsets of their values.
 type layout struct{ numbers, offsets []uint32 }
 
-func newKeeper(limit uint64) *keeper {
-	return &keeper{
+func newMemoryPool(limit uint64) *memoryPool {
+	return &memoryPool{
 		limit: limit, threads: slab[target.Thread]{size: 256}, waves: slab[target.Wave]{size: 256}, data: slab[byte]{size: 64 << 10},
 		layouts: map[string]layout{}, launches: map[uint64]*target.Launch{}, seed: maphash.MakeSeed(),
 	}
 }
 
-// keep counts n bytes. The error says that there are too many, the strings that the
-// reader made among them.
-func (k *keeper) keep(r *jsontext.Reader, n int) error {
-	k.kept += uint64(n) //nolint:gosec // a size
-	if k.kept+r.Made > k.limit {
-		return r.Fail(r.Offset(), "what is described takes more than %d bytes, as many as are allowed for a file of this size", k.limit)
+// count adds n bytes. It returns an error if all of them, and the strings that the reader made,
+// are too many.
+func (pool *memoryPool) count(r *jsontext.Reader, n int) error {
+	pool.kept += uint64(n) //nolint:gosec // a size
+	if pool.kept+r.NameBytes > pool.limit {
+		return r.Fail(r.Offset(), "what is described takes more than %d bytes, as many as are allowed for a file of this size", pool.limit)
 	}
 	return nil
 }
 
-// A slab is memory that is taken piece by piece. It is freed as a whole.
+// slab allocates elements in blocks, which are freed as a whole.
 type slab[T any] struct {
-	size int // elements that are made at once
+	size int // elements of a block
 	free []T
 }
 
@@ -80,41 +80,40 @@ func (s *slab[T]) take(n int) []T {
 	return taken
 }
 
-// pack makes registers of values of a reader. Threads with the same registers share
-// what says so.
-func (k *keeper) pack(p *registerReader) sdk.Registers {
+// pack makes registers of a reader's values. Threads with the same registers share their layout.
+func (pool *memoryPool) pack(p *registerReader) sdk.Registers {
 	size := 0
 	p.key = p.key[:0]
 	for _, v := range p.values {
 		p.key = binary.LittleEndian.AppendUint32(p.key, v.number)
-		p.key = binary.LittleEndian.AppendUint32(p.key, uint32(v.to-v.from)) //nolint:gosec // checked
-		size += v.to - v.from
+		p.key = binary.LittleEndian.AppendUint32(p.key, uint32(v.end-v.start)) //nolint:gosec // checked
+		size += v.end - v.start
 	}
-	data := k.data.take(size)
-	at := 0
+	data := pool.data.take(size)
+	next := 0
 	for _, v := range p.values {
-		at += copy(data[at:], p.data[v.from:v.to])
+		next += copy(data[next:], p.data[v.start:v.end])
 	}
-	k.kept += uint64(size) //nolint:gosec // a size
-	l, ok := k.layouts[string(p.key)]
+	pool.kept += uint64(size) //nolint:gosec // a size
+	l, ok := pool.layouts[string(p.key)]
 	if !ok {
 		l = layout{make([]uint32, len(p.values)), make([]uint32, len(p.values)+1)}
 		for i, v := range p.values {
 			l.numbers[i] = v.number
-			l.offsets[i+1] = l.offsets[i] + uint32(v.to-v.from) //nolint:gosec // checked
+			l.offsets[i+1] = l.offsets[i] + uint32(v.end-v.start) //nolint:gosec // checked
 		}
-		k.kept += uint64(8*len(p.values) + len(p.key)) //nolint:gosec // a size
-		if len(k.layouts) < maxShared {
-			k.layouts[string(p.key)] = l
+		pool.kept += uint64(8*len(p.values) + len(p.key)) //nolint:gosec // a size
+		if len(pool.layouts) < maxShared {
+			pool.layouts[string(p.key)] = l
 		}
 	}
 	return sdk.Registers{Numbers: l.numbers, Offsets: l.offsets, Data: data}
 }
 
-// launch is what launched a thread. Threads that were launched together share it.
-func (k *keeper) launch(e *launchEntry) *target.Launch {
+// launch returns the launch of a thread. Threads that were launched together share it.
+func (pool *memoryPool) launch(e *launchEntry) *target.Launch {
 	var h maphash.Hash
-	h.SetSeed(k.seed)
+	h.SetSeed(pool.seed)
 	for _, s := range []string{e.thread, e.kind, e.evidence} {
 		h.WriteString(s)
 		h.WriteByte(0)
@@ -125,13 +124,13 @@ func (k *keeper) launch(e *launchEntry) *target.Launch {
 		h.Write(b[:])
 	}
 	sum := h.Sum64()
-	if l := k.launches[sum]; l != nil && l.Thread == e.thread && l.Kind == e.kind && l.Evidence == e.evidence && slices.Equal(l.Frames, e.frames) {
+	if l := pool.launches[sum]; l != nil && l.Thread == e.thread && l.Kind == e.kind && l.Evidence == e.evidence && slices.Equal(l.Frames, e.frames) {
 		return l
 	}
 	l := &target.Launch{Thread: e.thread, Kind: e.kind, Evidence: e.evidence, Frames: slices.Clone(e.frames)}
-	k.kept += uint64(launchBytes + 8*len(e.frames)) //nolint:gosec // a size
-	if len(k.launches) < maxShared {
-		k.launches[sum] = l
+	pool.kept += uint64(launchBytes + 8*len(e.frames)) //nolint:gosec // a size
+	if len(pool.launches) < maxShared {
+		pool.launches[sum] = l
 	}
 	return l
 }
