@@ -55,7 +55,6 @@ var unfinished = map[string]int{
 	"engine":                                       64,
 	"engine/code":                                  1,
 	"engine/debuginfod":                            11,
-	"engine/disassembler":                          9,
 	"engine/download":                              29,
 	"engine/fact":                                  53,
 	"engine/goroutine":                             17,
