@@ -54,7 +54,6 @@ var unfinished = map[string]int{
 	"cmd/unwindd":                                  78,
 	"engine":                                       64,
 	"engine/code":                                  1,
-	"engine/debuginfod":                            11,
 	"engine/download":                              29,
 	"engine/fact":                                  53,
 	"engine/goroutine":                             17,
