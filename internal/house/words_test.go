@@ -88,7 +88,6 @@ var unfinished = map[string]int{
 	"engine/symbol/visaasm":                        3,
 	"engine/symbolfile":                            12,
 	"engine/symbolize":                             33,
-	"engine/symbolstore":                           5,
 	"engine/target/gpusamples":                     10,
 	"engine/target/gpusamples/iaprof":              14,
 	"engine/target/gpusamples/inteltest":           4,
