@@ -65,7 +65,7 @@ type Program struct {
 
 	mu       sync.Mutex
 	style    *style // nil if not known yet
-	failed   error  // why it is not asked any more
+	failed   error  // why it is not run any more
 	differs  int    // instructions that have another length by the tool
 	example  string // one of them
 	refusals int    // instructions that the tool does not know

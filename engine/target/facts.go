@@ -30,7 +30,7 @@ type Facts struct {
 	// Mappings is the number of memory mappings that a process of Linux had; 0 if it is
 	// not known.
 	Mappings int
-	// Annotations are named texts that the program gave to the writer of the target.
+	// Annotations are named texts that the program left for the writer of the target.
 	Annotations []Annotation
 	// Messages are the texts that libraries of macOS left for a crash report.
 	Messages []Message

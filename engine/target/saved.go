@@ -72,8 +72,8 @@ func AllRegisters(t Target, th *Thread, d *sdk.Description) sdk.Registers {
 	return all
 }
 
-// ReadPlaced reads an address of the instance of an address space that belongs to
-// a thread, where the thread's Memory says that it lies.
+// ReadPlaced reads an address of a thread's instance of an address space, at the place in the
+// default space that the thread's Memory gives.
 func ReadPlaced(t Target, th *Thread, space locexpr.AddressSpace, address uint64, buf []byte) (n int, err error) {
 	for n < len(buf) {
 		m := th.spaceMemory(space, address+uint64(n))

@@ -314,7 +314,7 @@ type Launch struct {
 	WaitFunctions []string
 }
 
-// How it is known who launched a thread (the `evidence` of the output).
+// The evidence for the launcher of a thread (`evidence` in the output).
 const (
 	LaunchRecorded = "recorded" // the launcher's stack was captured at the launch
 	LaunchWaiting  = "waiting"  // the launcher is blocked on this launch now

@@ -178,7 +178,7 @@ func stopOf(s *sdk.ThreadStop) *target.Stop {
 		return nil
 	}
 	stop := &target.Stop{Reason: s.Reason, Details: s.Details, PCExact: s.IsPCExact, HasPCExact: s.HasPCExact}
-	// An address or trap ID beside a reason that has none is told by the details alone.
+	// For a reason that has no address or trap ID, the details alone have it.
 	if reason.HasAddress {
 		stop.Address, stop.HasAddress = s.Address, s.HasAddress
 	}
@@ -244,7 +244,7 @@ func (d *devices) loadedImage(bias uint64) (im image, ok bool) {
 	return im, false
 }
 
-// mismatch says why a file is not the code object that was loaded; "" if it may be.
+// mismatch returns why a file is not the code object that was loaded; "" if it may be.
 func mismatch(loaded *image, o *object.Object) string {
 	if id := o.BuildID(); len(id) > 0 && len(loaded.buildID) > 0 && !bytes.Equal(id, loaded.buildID) {
 		return fmt.Sprintf("its build ID is %x, in memory %x is in that place", id, loaded.buildID)

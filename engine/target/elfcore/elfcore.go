@@ -299,8 +299,8 @@ func (c *Core) FromFile(address uint64) (m *target.Module, n uint64) {
 }
 
 // Mapped reports whether the process had an address mapped, and whether as executable. A mapping
-// without a program header (gdb writes none for a mapping that a file has) is executable if its
-// code object says so.
+// without a program header (gdb writes none for a mapping that a file has) is executable if the
+// segment of its code object is.
 func (c *Core) Mapped(address uint64) (mapped, executable bool) {
 	if s := c.memory.segment(address); s != nil {
 		return true, s.flags&elf.PF_X != 0

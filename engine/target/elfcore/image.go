@@ -191,8 +191,8 @@ func (c *Core) memoryBuildID(file *object.Object, bias uint64) (id []byte, ok bo
 	return id, id != nil
 }
 
-// sameImage says how the headers of a file differ from the headers of the image; "" if
-// they do not. It is used if there is no build ID.
+// sameImage returns the difference between the headers of a file and of the image; "" if there
+// is none. It is used if there is no build ID.
 func sameImage(im *image, file *object.Object) string {
 	switch {
 	case im.headers.typ != file.Type():

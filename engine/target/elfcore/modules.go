@@ -176,7 +176,7 @@ func (c *Core) find(name string, buildID []byte, isExe bool) object.Found {
 	return found
 }
 
-// foreign says why an object cannot be of this core's process; "" if it can.
+// foreign returns why an object cannot be of this core's process; "" if it can.
 func (c *Core) foreign(o *object.Object) string {
 	switch {
 	case o.Machine() != c.header.machine:
@@ -244,7 +244,7 @@ func (m *modules) add(name string, im *image, isExe bool, found *object.Found) {
 	m.register(mod)
 }
 
-// takeLoaded gives a module whose file was not found a code object that is assembled from
+// takeLoaded sets the code object of a module whose file was not found to one assembled from
 // memory.
 func (c *Core) takeLoaded(mod *target.Module, im *image) {
 	o, err := c.rebuild(mod.Path, im)
