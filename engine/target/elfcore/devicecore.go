@@ -20,8 +20,8 @@ import (
 // addDevices adds the memory and the notes of the second core: that of options, or a core of
 // the same process that lies beside the core under the runtime library's name for it.
 func (c *Core) addDevices(notes []note, options Options) []note {
-	path, isGiven := options.Devices, options.Devices != ""
-	if !isGiven {
+	path, isUserProvided := options.Devices, options.Devices != ""
+	if !isUserProvided {
 		if path = c.devicesPath(notes); path == "" {
 			return notes
 		}
@@ -37,13 +37,13 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 	c.beside = append(c.beside, m)
 	h, problems, err := readHeader(m.Data())
 	switch {
-	case err != nil && isGiven:
+	case err != nil && isUserProvided:
 		c.problem("%s, given as the core of other processors: %v", path, err)
 		return notes
 	case err != nil:
 		return notes // an unrelated file of that name
 	case !isGraphics(&h):
-		if isGiven {
+		if isUserProvided {
 			c.problem("%s, given as the core of other processors: it is one of machine %s: it is not used", path, elf.Machine(h.machine))
 		}
 		return notes
@@ -54,7 +54,7 @@ func (c *Core) addDevices(notes []note, options Options) []note {
 	memory, more := newMemory(m.Data(), &h)
 	if stray, isStray := c.strayAddress(memory); isStray {
 		what := fmt.Sprintf("%s: its memory at address %#x is not mapped in the process of the core", path, stray)
-		if !isGiven {
+		if !isUserProvided {
 			c.problem("%s: it is not used; --gpu-core uses it", what)
 			return notes
 		}
@@ -137,7 +137,7 @@ func HostCore(path string) string {
 
 // isCoreFile reports whether a file is a core of a kind. As every core is tested for being one
 // of other processors, the program headers (there may be 65,536) are read only after isKind.
-func isCoreFile(path string, isKind func(h *coreHeader) bool) (is bool) {
+func isCoreFile(path string, isKind func(h *coreHeader) bool) (ok bool) {
 	m, err := object.Map(path)
 	if err != nil {
 		return false
@@ -146,12 +146,12 @@ func isCoreFile(path string, isKind func(h *coreHeader) bool) (is bool) {
 	// A file that is truncated meanwhile is no core.
 	err = object.Guard(func() error {
 		h, err := readStart(m.Data())
-		if is = err == nil && isKind(&h); is {
+		if ok = err == nil && isKind(&h); ok {
 			_, err = h.readPrograms(m.Data())
 		}
 		return err
 	})
-	return is && err == nil
+	return ok && err == nil
 }
 
 // strayAddress returns an address of a second core's memory that the process does not have
