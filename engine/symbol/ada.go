@@ -23,11 +23,11 @@ func DecodeAda(name string) string {
 		return name
 	}
 	rest = cutAdaNumber(rest)
-	if at := strings.Index(rest, "___"); at > 0 {
-		if at+3 >= len(rest) || rest[at+3] != 'X' {
+	if index := strings.Index(rest, "___"); index > 0 {
+		if index+3 >= len(rest) || rest[index+3] != 'X' {
 			return name // what the compiler made
 		}
-		rest = rest[:at]
+		rest = rest[:index]
 	}
 	for _, b := range adaBodies {
 		if body, ok := strings.CutSuffix(rest, b); ok {
@@ -72,8 +72,8 @@ func cutAdaNumber(name string) string {
 // cutAdaCase takes from a part what GNAT says of it: that it is in a body (Xb, Xn), a task
 // (TK), or a protected operation (N, P).
 func cutAdaCase(p string) string {
-	if at := strings.LastIndexByte(p, 'X'); at > 0 && strings.Trim(p[at+1:], "bn") == "" {
-		p = p[:at]
+	if index := strings.LastIndexByte(p, 'X'); index > 0 && strings.Trim(p[index+1:], "bn") == "" {
+		p = p[:index]
 	}
 	p = strings.TrimSuffix(p, "TK")
 	if base, ok := strings.CutSuffix(p, "N"); ok {

@@ -21,11 +21,11 @@ const (
 // StripVersion cuts the symbol version (@VERSION, or @@VERSION for the default
 // one) that a linker appends to names in .symtab.
 func StripVersion(name string) string {
-	at := strings.IndexByte(name, '@')
-	if at <= 0 {
+	index := strings.IndexByte(name, '@')
+	if index <= 0 {
 		return name
 	}
-	version := strings.TrimPrefix(name[at+1:], "@")
+	version := strings.TrimPrefix(name[index+1:], "@")
 	if version == "" {
 		return name
 	}
@@ -36,7 +36,7 @@ func StripVersion(name string) string {
 			return name
 		}
 	}
-	return name[:at]
+	return name[:index]
 }
 
 // Demangle returns the readable form of a linkage name: Itanium C++, and Rust's legacy

@@ -21,7 +21,7 @@ type body struct {
 
 	// The record that was read last.
 	isInline bool
-	at       place // of the code, or of the call that was inlined
+	place    place // of the code, or of the call that was inlined
 	hasFile  bool  // at has a file: the older form of INLINE has none
 	depth    int
 	origin   int
@@ -99,10 +99,10 @@ func (b *body) readLine(l fields) (ok bool) {
 	if b.from, b.to, ok = l.span(); !ok {
 		return false
 	}
-	if b.at.line, ok = l.decimal(); !ok {
+	if b.place.line, ok = l.decimal(); !ok {
 		return false
 	}
-	b.at.file, ok = l.decimal()
+	b.place.file, ok = l.decimal()
 	return ok
 }
 
@@ -120,12 +120,12 @@ func (b *body) readInline(l fields) (ok bool) {
 	if b.depth, ok = l.decimal(); !ok {
 		return false
 	}
-	if b.at.line, ok = l.decimal(); !ok {
+	if b.place.line, ok = l.decimal(); !ok {
 		return false
 	}
-	b.at.file, b.hasFile = noFile, count%2 == 0
+	b.place.file, b.hasFile = noFile, count%2 == 0
 	if b.hasFile {
-		if b.at.file, ok = l.fileNumber(); !ok {
+		if b.place.file, ok = l.fileNumber(); !ok {
 			return false
 		}
 	}
@@ -198,7 +198,7 @@ func (b *body) lookup(address uint64) lookup {
 // line takes a line record; the first that covers the address counts.
 func (l *lookup) line(b *body) {
 	if !l.hasLine && b.from <= l.address && l.address < b.to {
-		l.hasLine, l.file, l.lineNumber = true, b.at.file, b.at.line
+		l.hasLine, l.file, l.lineNumber = true, b.place.file, b.place.line
 	}
 }
 
@@ -212,5 +212,5 @@ func (l *lookup) inline(b *body) {
 	for len(l.calls) <= b.depth {
 		l.calls = append(l.calls, call{})
 	}
-	l.calls[b.depth] = call{true, b.origin, b.at, b.hasFile}
+	l.calls[b.depth] = call{true, b.origin, b.place, b.hasFile}
 }

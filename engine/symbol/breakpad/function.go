@@ -72,13 +72,13 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 		return dst
 	}
 	l := b.lookup(address)
-	at := place{l.file, l.lineNumber}
+	pos := place{l.file, l.lineNumber}
 	for i := len(l.calls) - 1; i >= 0; i-- {
-		frame := f.frame(l.calls[i].origin, at)
+		frame := f.frame(l.calls[i].origin, pos)
 		dst = append(dst, frame)
-		at = f.callOf(&l, i, f.body(r), fn.Start)
+		pos = f.callOf(&l, i, f.body(r), fn.Start)
 	}
-	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(at.file), Line: at.line}
+	frame := symbol.Frame{Start: fn.Start, HasStart: true, File: f.file(pos.file), Line: pos.line}
 	frame.Function, frame.LinkageName = names([]byte(fn.Name))
 	if fn.Multiple {
 		frame.Equals = symbol.SeveralEqual
@@ -87,8 +87,8 @@ func (f *File) frames(dst []symbol.Frame, address uint64) []symbol.Frame {
 }
 
 // frame is that of a function that was inlined, which is at a place.
-func (f *File) frame(origin int, at place) symbol.Frame {
-	frame := symbol.Frame{Inlined: true, File: f.file(at.file), Line: at.line}
+func (f *File) frame(origin int, position place) symbol.Frame {
+	frame := symbol.Frame{Inlined: true, File: f.file(position.file), Line: position.line}
 	name, _ := f.origin(origin)
 	frame.Function, frame.LinkageName = names(name)
 	return frame
@@ -99,16 +99,16 @@ func (f *File) frame(origin int, at place) symbol.Frame {
 // it of those that are inlined themselves. For the function of b it is the file
 // of its first line, unless that is a part of a call too.
 func (f *File) callOf(l *lookup, i int, b body, start uint64) place {
-	at := l.calls[i].call
+	caller := l.calls[i].call
 	if l.calls[i].hasFile {
-		return at
+		return caller
 	}
 	if i > 0 {
-		_, at.file = f.origin(l.calls[i-1].origin)
+		_, caller.file = f.origin(l.calls[i-1].origin)
 	} else {
-		at.file = b.ownFile(start)
+		caller.file = b.ownFile(start)
 	}
-	return at
+	return caller
 }
 
 // ownFile is the file of a function that begins at an address, by its first line.
@@ -290,7 +290,7 @@ type Body struct {
 func (b *Body) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		for x := b.start; x.next(); {
-			if !x.isInline && !yield(Line{x.from, x.to, x.f.file(x.at.file), x.at.line}) {
+			if !x.isInline && !yield(Line{x.from, x.to, x.f.file(x.place.file), x.place.line}) {
 				return
 			}
 		}
@@ -307,21 +307,21 @@ func (b *Body) Inlines() iter.Seq[Inline] {
 				continue
 			}
 			name, file := x.f.origin(x.origin)
-			in := Inline{Depth: x.depth, Name: string(name), CallLine: x.at.line}
+			inlined := Inline{Depth: x.depth, Name: string(name), CallLine: x.place.line}
 			if !x.hasFile && !isOld {
 				above[0], isOld = b.start.ownFile(b.from), true
 			}
 			if !x.hasFile && x.depth < len(above) {
-				x.at.file = above[x.depth]
+				x.place.file = above[x.depth]
 			}
-			in.CallFile = x.f.file(x.at.file)
+			inlined.CallFile = x.f.file(x.place.file)
 			if x.depth < len(above) {
 				above = append(above[:x.depth+1], file)
 			}
 			for from, to := range x.spans() {
-				in.Ranges = append(in.Ranges, Range{from, to})
+				inlined.Ranges = append(inlined.Ranges, Range{from, to})
 			}
-			if !yield(in) {
+			if !yield(inlined) {
 				return
 			}
 		}

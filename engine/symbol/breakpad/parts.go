@@ -62,16 +62,16 @@ func (f *File) partStarts(count int) []uint64 {
 	for i := 1; i < count; i++ {
 		nominal := len(f.data) / count * i
 		near := f.data[nominal:min(len(f.data), nominal+maxLength)]
-		at := bytes.Index(near, newFunction)
-		if rules := bytes.Index(near[:max(at, 0)], newRules); at < 0 {
-			at = bytes.Index(near, newRules)
+		index := bytes.Index(near, newFunction)
+		if rules := bytes.Index(near[:max(index, 0)], newRules); index < 0 {
+			index = bytes.Index(near, newRules)
 		} else if rules >= 0 {
-			at = rules
+			index = rules
 		}
-		if at < 0 {
+		if index < 0 {
 			continue
 		}
-		if start := uint64(nominal + at + 1); start > starts[len(starts)-1] { //nolint:gosec // not negative
+		if start := uint64(nominal + index + 1); start > starts[len(starts)-1] { //nolint:gosec // not negative
 			starts = append(starts, start)
 		}
 	}

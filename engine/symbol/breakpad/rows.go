@@ -56,7 +56,7 @@ func (f *File) Row(row *cfi.Row, address uint64, registers Registers) (found boo
 		found = true
 		var c changes
 		c.read(f, r)
-		return c.row(row, c.at(address), registers)
+		return c.row(row, c.index(address), registers)
 	})
 	if err != nil {
 		*row = cfi.Row{Rules: row.Rules[:0], CallSite: row.CallSite[:0]}
@@ -73,12 +73,12 @@ func (f *File) Rows(registers Registers, yield func(*cfi.Row, error) bool) {
 		for i := range f.rules {
 			r := &f.rules[i]
 			c.read(f, r)
-			for at := c.at(r.start); at < len(c.list) && c.list[at].address < r.end; at++ {
-				if at+1 < len(c.list) && c.list[at+1].address == c.list[at].address {
+			for index := c.index(r.start); index < len(c.list) && c.list[index].address < r.end; index++ {
+				if index+1 < len(c.list) && c.list[index+1].address == c.list[index].address {
 					continue // the two make one row
 				}
 				row = cfi.Row{Rules: row.Rules[:0]}
-				if err := c.row(&row, at, registers); !yield(&row, err) {
+				if err := c.row(&row, index, registers); !yield(&row, err) {
 					return nil
 				}
 			}
@@ -99,7 +99,7 @@ type change struct {
 // Of those at one address the last of the file comes last.
 type changes struct {
 	f    *File
-	in   *record // the part of the range that counts
+	init *record // the part of the range that counts
 	list []change
 
 	applied int // how many of them are in rules
@@ -109,7 +109,7 @@ type changes struct {
 
 // read reads a STACK CFI INIT record and those that belong to it.
 func (c *changes) read(f *File, r *record) {
-	*c = changes{f: f, in: r, list: c.list[:0], rules: c.rules[:0]}
+	*c = changes{f: f, init: r, list: c.list[:0], rules: c.rules[:0]}
 	l := f.lineAt(r.offset())
 	l.next()
 	l.next()
@@ -117,25 +117,25 @@ func (c *changes) read(f *File, r *record) {
 	start, end, _ := l.span()
 	c.list = append(c.list, change{address: start, offset: r.offset(), rules: l})
 	before := start
-	for at, limit := r.offset(), r.offset()+r.length(); ; {
-		i := bytes.IndexByte(f.data[at:limit], '\n')
-		if i < 0 || at+uint64(i)+1 >= limit {
+	for offset, limit := r.offset(), r.offset()+r.length(); ; {
+		i := bytes.IndexByte(f.data[offset:limit], '\n')
+		if i < 0 || offset+uint64(i)+1 >= limit {
 			break
 		}
-		at += uint64(i) + 1
-		rest := f.lineAt(at)
+		offset += uint64(i) + 1
+		rest := f.lineAt(offset)
 		if string(rest.next()) != "STACK" || string(rest.next()) != "CFI" {
 			continue
 		}
 		address, ok := rest.hex()
 		if !ok || address < start || address >= end {
-			f.problem(at, "STACK CFI record: %w", errUnordered)
+			f.problem(offset, "STACK CFI record: %w", errUnordered)
 			// It may be about anything behind the record before it.
-			c.list = append(c.list, change{address: before, offset: at, damaged: true})
+			c.list = append(c.list, change{address: before, offset: offset, damaged: true})
 			continue
 		}
 		before = address
-		c.list = append(c.list, change{address: address, offset: at, rules: rest})
+		c.list = append(c.list, change{address: address, offset: offset, rules: rest})
 	}
 	if r.length() == maxLength {
 		c.list = append(c.list, change{address: start, offset: r.offset(), damaged: true})
@@ -146,7 +146,7 @@ func (c *changes) read(f *File, r *record) {
 }
 
 // at is the index of the last change at or below an address.
-func (c *changes) at(address uint64) int {
+func (c *changes) index(address uint64) int {
 	i, _ := slices.BinarySearchFunc(c.list, address, func(x change, a uint64) int {
 		if x.address <= a {
 			return -1
@@ -165,7 +165,7 @@ type rule struct {
 // row fills row with the rules that hold from the change with an index on. The
 // indexes of one range are asked for in their order.
 func (c *changes) row(row *cfi.Row, last int, registers Registers) error {
-	row.Start, row.End = max(c.list[last].address, c.in.start), c.in.end
+	row.Start, row.End = max(c.list[last].address, c.init.start), c.init.end
 	if last+1 < len(c.list) {
 		row.End = min(row.End, c.list[last+1].address)
 	}

@@ -121,8 +121,8 @@ func (x *writer) names() error {
 			x.files[text(fn.Lines[i].File)] = 0
 		}
 		for i := range fn.Inlines {
-			if in := &fn.Inlines[i]; in.CallFile != "" {
-				x.files[text(in.CallFile)] = 0
+			if inlined := &fn.Inlines[i]; inlined.CallFile != "" {
+				x.files[text(inlined.CallFile)] = 0
 			}
 			x.origins[text(fn.Inlines[i].Name)] = 0
 		}
@@ -202,12 +202,12 @@ func (x *writer) function(fn *SourceFunction) {
 }
 
 // inlines writes those that have code in a range.
-func (x *writer) inlines(list []Inline, in Range) {
+func (x *writer) inlines(list []Inline, parent Range) {
 	for i := range list {
 		c := &list[i]
 		first := true
 		for _, r := range c.Ranges {
-			start, end := max(r.Start, in.Start), min(r.End, in.End)
+			start, end := max(r.Start, parent.Start), min(r.End, parent.End)
 			if start >= end {
 				continue
 			}

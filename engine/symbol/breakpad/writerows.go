@@ -15,7 +15,7 @@ import (
 // frame writes a STACK CFI INIT record and those that change it. Where a row
 // cannot be said the record ends before it, and another one begins behind.
 func (x *writer) frame(f *SourceFrame) error {
-	w := frameWriter{writer: x, in: f.Range}
+	w := frameWriter{writer: x, limits: f.Range}
 	err := f.Rows(func(row *cfi.Row) bool { w.row(row); return true })
 	w.end()
 	return err
@@ -31,7 +31,7 @@ type ruleText struct {
 // known before a row comes that cannot be said.
 type frameWriter struct {
 	*writer
-	in         Range
+	limits     Range
 	start, to  uint64 // the stretch
 	open       bool
 	init, rest []byte // the rules of INIT; the records behind it
@@ -40,7 +40,7 @@ type frameWriter struct {
 }
 
 func (w *frameWriter) row(row *cfi.Row) {
-	start, end := max(row.Start, w.in.Start), min(row.End, w.in.End)
+	start, end := max(row.Start, w.limits.Start), min(row.End, w.limits.End)
 	if start >= end {
 		return
 	}
@@ -235,11 +235,11 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 	if hasCFA {
 		stack = append(stack, cfaName)
 	}
-	for at := 0; at < len(code); {
-		op := code[at]
-		next, operand, ok := x.operand(code, at)
+	for offset := 0; offset < len(code); {
+		op := code[offset]
+		next, operand, ok := x.operand(code, offset)
 		if ok {
-			stack, at = append(stack, operand), next
+			stack, offset = append(stack, operand), next
 			continue
 		}
 		n := len(stack)
@@ -248,21 +248,21 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 		case op == dw.OpDeref && n >= 1:
 			stack[n-1] += operator
 		case op == dw.OpPlusUconst && n >= 1:
-			v, after, err := leb128.Unsigned(code, at+1)
+			v, after, err := leb128.Unsigned(code, offset+1)
 			if err != nil {
 				return "", false
 			}
 			stack[n-1] += " " + strconv.FormatUint(v, 10) + " +"
-			at = after - 1
-		case op == dw.OpPick && at+1 < len(code) && n > int(code[at+1]):
-			stack = append(stack, stack[n-1-int(code[at+1])])
-			at++
+			offset = after - 1
+		case op == dw.OpPick && offset+1 < len(code) && n > int(code[offset+1]):
+			stack = append(stack, stack[n-1-int(code[offset+1])])
+			offset++
 		case operator != "" && n >= 2:
 			stack = append(stack[:n-2], stack[n-2]+" "+stack[n-1]+operator)
 		default:
 			return "", false
 		}
-		at++
+		offset++
 		if len(stack) > maxOperands || len(stack[len(stack)-1]) > maxCode {
 			return "", false
 		}
@@ -274,37 +274,37 @@ func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
 }
 
 // operand reads an operation that pushes a register plus an offset or a constant.
-func (x *writer) operand(code []byte, at int) (next int, text string, ok bool) {
-	op := code[at]
-	at++
+func (x *writer) operand(code []byte, pos int) (next int, text string, ok bool) {
+	op := code[pos]
+	pos++
 	switch {
 	case op >= dw.OpLit0 && op <= dw.OpLit31:
-		return at, strconv.Itoa(int(op - dw.OpLit0)), true
+		return pos, strconv.Itoa(int(op - dw.OpLit0)), true
 	case op == dw.OpConstu:
-		v, next, err := leb128.Unsigned(code, at)
+		v, next, err := leb128.Unsigned(code, pos)
 		return next, strconv.FormatUint(v, 10), err == nil
 	case op == dw.OpConsts:
-		v, next, err := leb128.Signed(code, at)
+		v, next, err := leb128.Signed(code, pos)
 		return next, strconv.FormatInt(v, 10), err == nil
-	case op == dw.OpConst1u && at < len(code):
-		return at + 1, strconv.Itoa(int(code[at])), true
-	case op == dw.OpConst1s && at < len(code):
-		return at + 1, strconv.Itoa(int(int8(code[at]))), true
+	case op == dw.OpConst1u && pos < len(code):
+		return pos + 1, strconv.Itoa(int(code[pos])), true
+	case op == dw.OpConst1s && pos < len(code):
+		return pos + 1, strconv.Itoa(int(int8(code[pos]))), true
 	}
 	register := uint64(op) - dw.OpBreg0
 	if op == dw.OpBregx {
-		v, next, err := leb128.Unsigned(code, at)
+		v, next, err := leb128.Unsigned(code, pos)
 		if err != nil {
-			return at, "", false
+			return pos, "", false
 		}
-		register, at = v, next
+		register, pos = v, next
 	} else if op < dw.OpBreg0 || op > dw.OpBreg31 {
-		return at, "", false
+		return pos, "", false
 	}
 	name, known := x.register(register)
-	offset, next, err := leb128.Signed(code, at)
+	offset, next, err := leb128.Signed(code, pos)
 	if !known || err != nil {
-		return at, "", false
+		return pos, "", false
 	}
 	if offset == 0 {
 		return next, name, true

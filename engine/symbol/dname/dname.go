@@ -36,7 +36,7 @@ func GNU(name string) (readable string, ok bool) {
 	}
 	p := &parser{s: name, lastRef: len(name)}
 	text := p.mangled()
-	if p.failed || p.at != len(name) || text == "" {
+	if p.failed || p.pos != len(name) || text == "" {
 		return "", false
 	}
 	return text, true
@@ -45,7 +45,7 @@ func GNU(name string) (readable string, ok bool) {
 // A parser reads a name from front to back. Where it fails what it returns means nothing.
 type parser struct {
 	s       string
-	at      int
+	pos     int
 	failed  bool
 	depth   int
 	steps   int
@@ -79,12 +79,12 @@ func (p *parser) bounded(text string) string {
 	return text
 }
 
-func (p *parser) rest() string { return p.s[p.at:] }
+func (p *parser) rest() string { return p.s[p.pos:] }
 
 // peek is the byte at a distance; 0 behind the end.
 func (p *parser) peek(distance int) byte {
-	if p.at+distance < len(p.s) {
-		return p.s[p.at+distance]
+	if p.pos+distance < len(p.s) {
+		return p.s[p.pos+distance]
 	}
 	return 0
 }
@@ -94,7 +94,7 @@ func (p *parser) take(prefix string) bool {
 	if !strings.HasPrefix(p.rest(), prefix) {
 		return false
 	}
-	p.at += len(prefix)
+	p.pos += len(prefix)
 	return true
 }
 
@@ -106,27 +106,27 @@ func (p *parser) number() (n int) {
 		p.failed = true
 	}
 	for isDigit(p.peek(0)) {
-		if n = n*10 + int(p.s[p.at]-'0'); n > len(p.s)<<8+maxOutput {
+		if n = n*10 + int(p.s[p.pos]-'0'); n > len(p.s)<<8+maxOutput {
 			p.failed = true
 			return 0
 		}
-		p.at++
+		p.pos++
 	}
 	return n
 }
 
 // reference reads a back reference: how far what it leads to lies before it, in base 26,
 // of which the last digit is a small letter.
-func (p *parser) reference() (to int, ok bool) {
-	from, n := p.at, 0
-	for i := p.at + 1; i < len(p.s); i++ {
+func (p *parser) reference() (target int, ok bool) {
+	from, n := p.pos, 0
+	for i := p.pos + 1; i < len(p.s); i++ {
 		c := p.s[i]
 		switch {
 		case c >= 'A' && c <= 'Z':
 			n = n*26 + int(c-'A')
 		case c >= 'a' && c <= 'z':
 			n = n*26 + int(c-'a')
-			p.at = i + 1
+			p.pos = i + 1
 			return from - n, n > 0 && n <= from
 		default:
 			return 0, false
@@ -145,15 +145,15 @@ func (p *parser) isTemplate() bool {
 
 // isName reports whether a part of a qualified name is at a distance.
 func (p *parser) isName(distance int) bool {
-	q := parser{s: p.s, at: min(p.at+distance, len(p.s))}
+	q := parser{s: p.s, pos: min(p.pos+distance, len(p.s))}
 	if isDigit(q.peek(0)) || q.isTemplate() {
 		return true
 	}
 	if q.peek(0) != 'Q' {
 		return false
 	}
-	to, ok := q.reference()
-	return ok && isDigit(p.s[to])
+	target, ok := q.reference()
+	return ok && isDigit(p.s[target])
 }
 
 // mangled reads a whole name: _D, its parts, and a type, which is not shown.
@@ -162,7 +162,7 @@ func (p *parser) mangled() string {
 		return ""
 	}
 	defer p.leave()
-	p.at += len("_D")
+	p.pos += len("_D")
 	text := p.qualified(true)
 	if !p.failed && !p.take("Z") { // artificial names have no type
 		p.typ()
@@ -214,7 +214,7 @@ func (p *parser) ownParameters(hasModifiers bool) string {
 		modifiers = ""
 	}
 	_, _, parameters := p.function()
-	if p.failed || p.at == len(p.s) {
+	if p.failed || p.pos == len(p.s) {
 		steps := p.steps
 		*p = was
 		p.steps = steps
@@ -231,28 +231,28 @@ func (p *parser) identifier(before string) string {
 	}
 	defer p.leave()
 	if p.peek(0) == 'Q' {
-		to, ok := p.reference()
+		target, ok := p.reference()
 		if !ok {
 			return p.fail()
 		}
-		end := p.at
-		p.at = to
+		end := p.pos
+		p.pos = target
 		text := p.plain(before, p.number())
-		p.at = end
+		p.pos = end
 		return text
 	}
 	if p.isTemplate() {
 		return before + p.template(-1)
 	}
 	n := p.number()
-	if p.failed || n == 0 || n > len(p.s)-p.at {
+	if p.failed || n == 0 || n > len(p.s)-p.pos {
 		return p.fail()
 	}
 	if n >= 5 && p.isTemplate() {
 		return before + p.template(n)
 	}
-	if name := p.s[p.at : p.at+n]; n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
-		p.at += n // a parent that makes names differ
+	if name := p.s[p.pos : p.pos+n]; n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
+		p.pos += n // a parent that makes names differ
 		return p.identifier(before)
 	}
 	return p.plain(before, n)
@@ -268,11 +268,11 @@ var special = []struct{ name, follows, shown, before string }{
 
 // plain reads a name of so many bytes, behind what is there of a qualified one.
 func (p *parser) plain(before string, n int) string {
-	if p.failed || n > len(p.s)-p.at {
+	if p.failed || n > len(p.s)-p.pos {
 		return p.fail()
 	}
-	name := p.s[p.at : p.at+n]
-	p.at += n
+	name := p.s[p.pos : p.pos+n]
+	p.pos += n
 	for _, s := range special {
 		if name != s.name || !strings.HasPrefix(p.rest(), s.follows) {
 			continue
@@ -280,7 +280,7 @@ func (p *parser) plain(before string, n int) string {
 		if s.before != "" {
 			return s.before + strings.TrimSuffix(before, ".")
 		}
-		p.at += len(s.follows)
+		p.pos += len(s.follows)
 		return before + s.shown
 	}
 	return before + name
@@ -292,14 +292,14 @@ func (p *parser) template(n int) string {
 		return ""
 	}
 	defer p.leave()
-	start := p.at
+	start := p.pos
 	if !p.isName(len("__T")) || p.peek(len("__T")) == '0' {
 		return p.fail()
 	}
-	p.at += len("__T")
+	p.pos += len("__T")
 	text := p.identifier("")
 	text += "!(" + p.arguments() + ")"
-	if n >= 0 && p.at-start != n {
+	if n >= 0 && p.pos-start != n {
 		return p.fail()
 	}
 	return p.bounded(text)
@@ -316,23 +316,23 @@ func (p *parser) arguments() string {
 		var one string
 		switch c := p.peek(0); c {
 		case 'S':
-			p.at++
+			p.pos++
 			one = p.symbol()
 		case 'T':
-			p.at++
+			p.pos++
 			one = p.typ()
 		case 'V':
-			p.at++
+			p.pos++
 			kind := p.kind()
 			one = p.value(p.typ(), kind)
 		case 'X':
-			p.at++
+			p.pos++
 			n := p.number()
-			if p.failed || n > len(p.s)-p.at {
+			if p.failed || n > len(p.s)-p.pos {
 				return p.fail()
 			}
-			one = p.s[p.at : p.at+n]
-			p.at += n
+			one = p.s[p.pos : p.pos+n]
+			p.pos += n
 		default:
 			return p.fail()
 		}
@@ -346,16 +346,16 @@ func (p *parser) arguments() string {
 
 // kind is the first letter of the type that is next.
 func (p *parser) kind() byte {
-	q := parser{s: p.s, at: p.at}
+	q := parser{s: p.s, pos: p.pos}
 	for range maxDepth {
 		if q.peek(0) != 'Q' {
 			return q.peek(0)
 		}
-		to, ok := q.reference()
+		target, ok := q.reference()
 		if !ok {
 			break
 		}
-		q.at = to
+		q.pos = target
 	}
 	p.failed = true
 	return 0
@@ -370,12 +370,12 @@ func (p *parser) symbol() string {
 	if p.peek(0) == 'Q' {
 		return p.qualified(false)
 	}
-	start := p.at
+	start := p.pos
 	n := p.number()
 	if p.failed || n == 0 {
 		return p.fail()
 	}
-	digits := p.at
+	digits := p.pos
 	for end := digits; end > start; end, n = end-1, n/10 {
 		if text, ok := p.symbolAt(end, n); ok {
 			return text
@@ -388,9 +388,9 @@ func (p *parser) symbol() string {
 }
 
 // symbolAt reads a symbol at an index, of so many bytes; -1: of any.
-func (p *parser) symbolAt(at, n int) (text string, ok bool) {
+func (p *parser) symbolAt(pos, n int) (text string, ok bool) {
 	was := *p
-	p.at = at
+	p.pos = pos
 	switch {
 	case p.isName(0):
 		text = p.qualified(false)
@@ -399,7 +399,7 @@ func (p *parser) symbolAt(at, n int) (text string, ok bool) {
 	default:
 		p.failed = true
 	}
-	if !p.failed && (n < 0 || p.at-at == n) {
+	if !p.failed && (n < 0 || p.pos-pos == n) {
 		return text, true
 	}
 	steps := p.steps

@@ -14,12 +14,12 @@ func LLVM(name string) (readable string, ok bool) {
 	if !IsMangled(name) {
 		return "", false
 	}
-	p := &parser{s: name, at: len("_D"), lastRef: len(name)}
+	p := &parser{s: name, pos: len("_D"), lastRef: len(name)}
 	text := p.plainParts()
 	if !p.failed && !p.take("Z") {
 		p.intType()
 	}
-	if p.failed || p.at != len(name) || text == "" {
+	if p.failed || p.pos != len(name) || text == "" {
 		return "", false
 	}
 	return text, true
@@ -51,18 +51,18 @@ func (p *parser) plainParts() string {
 func (p *parser) plainPart(before string) string {
 	end := -1
 	if p.peek(0) == 'Q' {
-		to, ok := p.reference()
+		target, ok := p.reference()
 		if !ok {
 			return p.fail()
 		}
-		end, p.at = p.at, to
+		end, p.pos = p.pos, target
 	}
 	n := p.number()
-	if p.failed || n == 0 || n > len(p.s)-p.at {
+	if p.failed || n == 0 || n > len(p.s)-p.pos {
 		return p.fail()
 	}
-	name := p.s[p.at : p.at+n]
-	p.at += n
+	name := p.s[p.pos : p.pos+n]
+	p.pos += n
 	if end < 0 && n >= 4 && strings.HasPrefix(name, "__S") && strings.Trim(name[3:], "0123456789") == "" {
 		return p.plainPart(before)
 	}
@@ -72,7 +72,7 @@ func (p *parser) plainPart(before string) string {
 		}
 	}
 	if end >= 0 {
-		p.at = end
+		p.pos = end
 	}
 	return before + name
 }

@@ -54,7 +54,7 @@ func (p *parser) typ() string {
 	}
 	c := p.peek(0)
 	if text, ok := basic[c]; ok {
-		p.at++
+		p.pos++
 		return text
 	}
 	if p.isConvention() {
@@ -64,7 +64,7 @@ func (p *parser) typ() string {
 	case 'Q':
 		return p.typeReference((*parser).typ)
 	case 'G', 'H', 'P', 'C', 'S', 'E', 'T', 'D', 'B':
-		p.at++
+		p.pos++
 		return p.bounded(compound[c](p))
 	}
 	return p.fail()
@@ -113,7 +113,7 @@ func (p *parser) list(n int, read func() string) string {
 			b.WriteString(", ")
 		}
 		b.WriteString(read())
-		if b.Len() > maxOutput || p.at >= len(p.s) {
+		if b.Len() > maxOutput || p.pos >= len(p.s) {
 			return p.fail()
 		}
 	}
@@ -123,19 +123,19 @@ func (p *parser) list(n int, read func() string) string {
 // typeReference reads a back reference to a type. Those within what it leads to lie before
 // it, or they would go round.
 func (p *parser) typeReference(read func(p *parser) string) string {
-	if p.at >= p.lastRef {
+	if p.pos >= p.lastRef {
 		return p.fail()
 	}
 	last := p.lastRef
-	p.lastRef = p.at
-	to, ok := p.reference()
+	p.lastRef = p.pos
+	target, ok := p.reference()
 	if !ok {
 		return p.fail()
 	}
-	end := p.at
-	p.at = to
+	end := p.pos
+	p.pos = target
 	text := read(p)
-	p.at, p.lastRef = end, last
+	p.pos, p.lastRef = end, last
 	return text
 }
 
@@ -151,7 +151,7 @@ func (p *parser) function() (convention, attributes, parameters string) {
 		return "", "", p.fail()
 	}
 	convention = conventions[p.peek(0)]
-	p.at++
+	p.pos++
 	attributes = p.attributes()
 	return convention, attributes, "(" + p.parameters() + ")"
 }
@@ -170,7 +170,7 @@ func (p *parser) attributes() string {
 		if text += a; len(text) > maxOutput {
 			return p.fail()
 		}
-		p.at += 2
+		p.pos += 2
 	}
 	return text
 }
@@ -200,7 +200,7 @@ func (p *parser) modifiers() string {
 // parameters reads those of a function, to the end of the list.
 func (p *parser) parameters() string {
 	text, n := "", 0
-	for !p.failed && p.at < len(p.s) {
+	for !p.failed && p.pos < len(p.s) {
 		switch {
 		case p.take("X"): // T t...
 			return text + "..."

@@ -62,11 +62,11 @@ var suffixes = map[byte]string{'h': "u", 't': "u", 'k': "u", 'l': "L", 'm': "uL"
 
 // integer reads a number, a character or a truth value.
 func (p *parser) integer(kind byte) string {
-	start := p.at
+	start := p.pos
 	for isDigit(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	digits := p.s[start:p.at]
+	digits := p.s[start:p.pos]
 	if digits == "" {
 		return p.fail()
 	}
@@ -102,11 +102,11 @@ func (p *parser) real() string {
 	if p.take("N") {
 		text = "-"
 	}
-	start := p.at
+	start := p.pos
 	for isHex(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	digits := p.s[start:p.at]
+	digits := p.s[start:p.pos]
 	if digits == "" || !p.take("P") {
 		return p.fail()
 	}
@@ -114,11 +114,11 @@ func (p *parser) real() string {
 	if p.take("N") {
 		text += "-"
 	}
-	start = p.at
+	start = p.pos
 	for isDigit(p.peek(0)) {
-		p.at++
+		p.pos++
 	}
-	return text + p.s[start:p.at]
+	return text + p.s[start:p.pos]
 }
 
 // escapes are how bytes of a text are written.
@@ -126,21 +126,21 @@ var escapes = map[byte]string{'\t': `\t`, '\n': `\n`, '\r': `\r`, '\f': `\f`, '\
 
 // text reads the bytes of a text, which are hexadecimal.
 func (p *parser) text() string {
-	kind := p.s[p.at]
-	p.at++
+	kind := p.s[p.pos]
+	p.pos++
 	n := p.number()
-	if p.failed || !p.take("_") || n > (len(p.s)-p.at)/2 {
+	if p.failed || !p.take("_") || n > (len(p.s)-p.pos)/2 {
 		return p.fail()
 	}
 	var b strings.Builder
 	b.WriteByte('"')
 	for range n {
-		digits := p.s[p.at : p.at+2]
+		digits := p.s[p.pos : p.pos+2]
 		c, err := strconv.ParseUint(digits, 16, 8)
 		if err != nil {
 			return p.fail()
 		}
-		p.at += 2
+		p.pos += 2
 		switch e := escapes[byte(c)]; {
 		case e != "":
 			b.WriteString(e)

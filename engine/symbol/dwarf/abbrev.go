@@ -156,7 +156,7 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 	}
 	tmp := abbrevPool.Get().(*abbrevScratch)
 	defer abbrevPool.Put(tmp)
-	r := abbrevReader{cursor: at(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
+	r := abbrevReader{cursor: newCursor(f.abbrev, f.isBigEndian, off, end), format: format, specs: tmp.specs[:0], skips: tmp.skips[:0]}
 	list := tmp.list[:0]
 	charged := off
 	for {

@@ -10,7 +10,7 @@ func (f *file) readAranges(isChecked bool, yield func(unit uint64, s span)) bool
 		return false
 	}
 	for off := uint64(0); off < uint64(len(f.aranges)); {
-		c := at(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
+		c := newCursor(f.aranges, f.isBigEndian, off, uint64(len(f.aranges)))
 		length, offsetSize := c.initialLength()
 		if c.failed || length > c.left() {
 			return false

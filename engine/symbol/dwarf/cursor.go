@@ -20,7 +20,7 @@ type cursor struct {
 }
 
 // at returns a cursor on a section from off to end, which is cut to the section.
-func at(section []byte, big bool, off, end uint64) cursor {
+func newCursor(section []byte, big bool, off, end uint64) cursor {
 	end = min(end, uint64(len(section)))
 	return cursor{data: section, off: min(off, end), end: end, isBigEndian: big, failed: off > end}
 }

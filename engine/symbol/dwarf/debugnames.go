@@ -92,7 +92,7 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	wrong := func(off uint64, format string, args ...any) (*nameIndex, uint64, error) {
 		return nil, 0, bad(".debug_names", off, format, args...)
 	}
-	c := at(data, f.isBigEndian, off, uint64(len(data)))
+	c := newCursor(data, f.isBigEndian, off, uint64(len(data)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -126,9 +126,9 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 			x.units, x.types, x.foreign, x.buckets, x.names, abbrevSize, length)
 	}
 	for i := range x.units + x.types {
-		at := x.listed(i)
-		if u := f.unitAt(at); u == nil || u.offset != at || u.isType() != (i >= x.units) {
-			return wrong(x.unitList+i*uint64(offsetSize), "a unit at %#x, where there is none of that kind", at)
+		offset := x.listed(i)
+		if u := f.unitAt(offset); u == nil || u.offset != offset || u.isType() != (i >= x.units) {
+			return wrong(x.unitList+i*uint64(offsetSize), "a unit at %#x, where there is none of that kind", offset)
 		}
 	}
 	if err := x.readAbbrevs(abbrevs); err != nil {
@@ -165,14 +165,14 @@ func (x *nameIndex) listed(i uint64) uint64 { return x.word(x.unitList, i, int(x
 
 // word is a number of a table.
 func (x *nameIndex) word(table, i uint64, size int) uint64 {
-	at := table + i*uint64(size)
-	return uintAt(x.data[at:at+uint64(size)], x.format.isBigEndian)
+	offset := table + i*uint64(size)
+	return uintAt(x.data[offset:offset+uint64(size)], x.format.isBigEndian)
 }
 
 // readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which lie before the pool.
 func (x *nameIndex) readAbbrevs(off uint64) error {
 	x.abbrevs = make(map[uint64]*nameAbbrev)
-	c := at(x.data, x.format.isBigEndian, off, x.pool)
+	c := newCursor(x.data, x.format.isBigEndian, off, x.pool)
 	for c.hasMore() {
 		entry := c.off
 		code := c.uleb()
@@ -312,12 +312,12 @@ func (r *Reader) Named(name string) (list []Entry, err error) {
 func (e Entry) isCalled(name string) bool {
 	named := false
 	for _, attr := range []dw.Attr{dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName} {
-		v, at, ok, err := e.find(attr)
+		v, owner, ok, err := e.find(attr)
 		if !ok || err != nil {
 			continue
 		}
 		named = named || attr == dw.AttrName
-		if text, err := at.b.text(&v); err == nil && string(text) == name {
+		if text, err := owner.b.text(&v); err == nil && string(text) == name {
 			return true
 		}
 	}
@@ -331,16 +331,16 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	if off >= size-x.pool {
 		return bad(".debug_names", x.pool, "a series of entries at %#x of a pool of %#x bytes", off, size-x.pool)
 	}
-	c := at(x.data, x.format.isBigEndian, x.pool+off, size)
+	c := newCursor(x.data, x.format.isBigEndian, x.pool+off, size)
 	for range maxNamed {
-		at := c.off
+		entry := c.off
 		code := c.uleb()
 		if code == 0 && !c.failed {
 			return nil
 		}
 		a := x.abbrevs[code]
 		if a == nil || c.failed {
-			return bad(".debug_names", at, "an entry of abbreviation %d, which is not declared", code)
+			return bad(".debug_names", entry, "an entry of abbreviation %d, which is not declared", code)
 		}
 		var values [idxDieOffset + 1]value
 		for _, attr := range a.attrs {
@@ -350,11 +350,11 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 			}
 		}
 		if c.failed {
-			return bad(".debug_names", at, "the values of an entry do not end in the index")
+			return bad(".debug_names", entry, "the values of an entry do not end in the index")
 		}
 		e, err := x.entry(&values)
 		if err != nil {
-			x.file.reader.problem(fmt.Sprintf(".debug_names: offset %#x: %v", at, err))
+			x.file.reader.problem(fmt.Sprintf(".debug_names: offset %#x: %v", entry, err))
 			continue
 		}
 		if !e.IsZero() && e.Tag() == a.tag && !f(e) {
@@ -375,14 +375,14 @@ func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 	if err != nil || b == nil {
 		return Entry{}, err
 	}
-	to := b.offset + die.n
+	target := b.offset + die.n
 	if die.form == dw.FormRefAddr {
-		to = die.n // of the section, as gdb writes it
+		target = die.n // of the section, as gdb writes it
 	}
-	if die.n > uint64(len(b.bytes())) || to < b.first || to >= b.end {
+	if die.n > uint64(len(b.bytes())) || target < b.first || target >= b.end {
 		return Entry{}, b.wrong(b.offset, "an entry is expected at %#x", die.n)
 	}
-	return b.entryAt(to)
+	return b.entryAt(target)
 }
 
 // unitOf is the unit of an entry, of a skeleton the split unit; nil where it is

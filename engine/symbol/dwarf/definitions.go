@@ -119,13 +119,13 @@ func (r *Reader) TypesNamed(name string) ([]Entry, error) {
 
 // definitionsNamed are the definitions that a name means, with or without what is around
 // them.
-func (r *Reader) definitionsNamed(name string, of func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
+func (r *Reader) definitionsNamed(name string, index func(*definitions) map[uint64][]entryKey) (list []Entry, err error) {
 	err = r.protect(func() error {
 		known, err := r.defined.get(r.findDefinitions)
 		if err != nil {
 			return err
 		}
-		for _, e := range known.entries(of(&known), lastName(name)) {
+		for _, e := range known.entries(index(&known), lastName(name)) {
 			if e.Name() == name || e.QualifiedName() == name {
 				list = append(list, e)
 			}
@@ -154,8 +154,8 @@ func lastName(name string) string {
 }
 
 // entries are the entries of a name.
-func (d *definitions) entries(of map[uint64][]entryKey, name string) (list []Entry) {
-	for _, k := range of[d.hash([]byte(name))] {
+func (d *definitions) entries(index map[uint64][]entryKey, name string) (list []Entry) {
+	for _, k := range index[d.hash([]byte(name))] {
 		if e, err := k.entry(); err == nil && e.Name() == name {
 			list = append(list, e)
 		}
@@ -215,8 +215,8 @@ func (d *definitions) addDynamic(e Entry, isType bool) {
 			d.goTypes[n] = entryKey{e.b.unit, e.off}
 		}
 	case e.Tag() == dw.TagVariable && e.b.languageOf() == dw.LangRust:
-		if at, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
-			d.vtables[at] = entryKey{e.b.unit, e.off}
+		if address, ok := e.fixedAddress(); ok && strings.HasSuffix(e.Name(), "{vtable}") {
+			d.vtables[address] = entryKey{e.b.unit, e.off}
 		}
 	}
 }
@@ -285,24 +285,24 @@ func holdsDefinitions(tag dw.Tag) bool { return isSpace(tag) || tag == dw.TagCom
 
 // add adds an entry that has a name and is no declaration. Of variables, only those of
 // one address.
-func (d *definitions) add(to map[uint64][]entryKey, e Entry, isType bool) {
+func (d *definitions) add(index map[uint64][]entryKey, e Entry, isType bool) {
 	if isDeclaration, err := e.hasFlag(dw.AttrDeclaration); isDeclaration || err != nil {
 		return
 	}
 	if !isType && !e.IsStatic() {
 		return
 	}
-	v, at, ok, err := e.find(dw.AttrName)
+	v, owner, ok, err := e.find(dw.AttrName)
 	if err != nil || !ok {
 		return
 	}
-	name, err := at.b.text(&v)
+	name, err := owner.b.text(&v)
 	if err != nil || len(name) == 0 {
 		return
 	}
 	key := d.hash(name)
-	if len(to[key]) < maxDefinitions {
-		to[key] = append(to[key], entryKey{e.b.unit, e.off})
+	if len(index[key]) < maxDefinitions {
+		index[key] = append(index[key], entryKey{e.b.unit, e.off})
 	}
 }
 

@@ -67,7 +67,7 @@ func readPackageIndex(section string, data []byte, big bool) (*packageIndex, err
 	if len(data) == 0 {
 		return nil, nil
 	}
-	c := at(data, big, 0, uint64(len(data)))
+	c := newCursor(data, big, 0, uint64(len(data)))
 	version := c.uint(4)
 	known := sectsV2
 	if version != 2 {
@@ -120,7 +120,7 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 		if row == 0 {
 			return nil, nil
 		}
-		if at := x.ids + 8*slot; uintAt(x.data[at:at+8], x.isBigEndian) != id {
+		if offset := x.ids + 8*slot; uintAt(x.data[offset:offset+8], x.isBigEndian) != id {
 			// The step is odd, so that every slot comes once.
 			if (slot+step)&mask == id&mask {
 				return nil, nil
@@ -133,8 +133,8 @@ func (x *packageIndex) find(id uint64) (*contribution, error) {
 		var c contribution
 		n := uint64(len(x.columns))
 		for i, s := range x.columns {
-			at := 4 * ((row-1)*n + uint64(i))
-			c.off[s], c.size[s] = word(x.offsets+at), word(x.lengths+at)
+			offset := 4 * ((row-1)*n + uint64(i))
+			c.off[s], c.size[s] = word(x.offsets+offset), word(x.lengths+offset)
 		}
 		return &c, nil
 	}

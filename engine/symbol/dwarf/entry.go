@@ -140,11 +140,11 @@ func (e Entry) Number(attr dw.Attr) (n int64, ok bool, err error) {
 
 // Text is an attribute of class string.
 func (e Entry) Text(attr dw.Attr) (text string, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return "", false, err
 	}
-	b, err := at.b.text(&v)
+	b, err := owner.b.text(&v)
 	return copied(b), err == nil, err
 }
 
@@ -156,22 +156,22 @@ func (e Entry) Name() string {
 
 // Address is an attribute of class address: a virtual address of the object.
 func (e Entry) Address(attr dw.Attr) (address uint64, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil || !v.isAddress() {
 		return 0, false, err
 	}
-	address, err = at.b.address(&v)
+	address, err = owner.b.address(&v)
 	return address, err == nil, err
 }
 
 // Reference is the entry that an attribute refers to; the zero Entry where there
 // is no such attribute.
 func (e Entry) Reference(attr dw.Attr) (Entry, error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return Entry{}, err
 	}
-	return at.b.follow(&v)
+	return owner.b.follow(&v)
 }
 
 // Type is what DW_AT_type refers to; the zero Entry is the type void.
@@ -273,21 +273,21 @@ type Location struct {
 // DW_AT_LLVM_active_lane. DW_AT_LLVM_iterations and DW_AT_LLVM_lanes share a
 // number, and are told apart by whether Location or Number has them.
 func (e Entry) Location(attr dw.Attr) (l Location, ok bool, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return l, false, err
 	}
-	l.Unit = Unit{at.b}
+	l.Unit = Unit{owner.b}
 	if v.isBlock() {
 		l.Expr = v.b
 		return l, true, nil
 	}
-	old := at.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
+	old := owner.b.format.version < 4 && (v.form == dw.FormData4 || v.form == dw.FormData8)
 	if v.form != dw.FormSecOffset && v.form != dw.FormLoclistx && !old {
 		return l, false, nil
 	}
-	l.Base = at.b.base
-	l.Lists, l.Offset, err = at.b.locationList(&v)
+	l.Base = owner.b.base
+	l.Lists, l.Offset, err = owner.b.locationList(&v)
 	return l, err == nil, err
 }
 
@@ -347,8 +347,8 @@ func (b *body) locationList(v *value) (*locexpr.LocationLists, uint64, error) {
 	if v.n > n || b.loclistsBase > n || b.loclistsBase+v.n*size+size > n {
 		return nil, 0, bad(lists.Section, b.loclistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 	}
-	at := b.loclistsBase + v.n*size
-	return lists, b.loclistsBase + uintAt(lists.Data[at:at+size], f.isBigEndian), nil
+	offset := b.loclistsBase + v.n*size
+	return lists, b.loclistsBase + uintAt(lists.Data[offset:offset+size], f.isBigEndian), nil
 }
 
 // Offset is where the unit's header stands in .debug_info of its file: what

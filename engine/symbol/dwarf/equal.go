@@ -337,7 +337,7 @@ func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([
 		}
 		place, _ := r.placeIn(list, p, address)
 		if p.f != nil {
-			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownManner)
+			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownFrameStyle)
 		} else {
 			dst, err = r.goneIn(dst, p, place, list)
 		}
@@ -390,7 +390,7 @@ func (r *Reader) goneIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list
 	if place.File != name.file || place.Line < name.line {
 		place = symbol.Frame{}
 	}
-	ownManner.give(name, &place)
+	ownFrameStyle.give(name, &place)
 	for i := range list {
 		if f := list[i].f; f != nil {
 			place.Start, place.HasStart = f.entry, f.hasEntry

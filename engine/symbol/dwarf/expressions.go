@@ -181,9 +181,9 @@ func (x *packageIndex) all() (ids []uint64) {
 		return nil
 	}
 	for slot := range x.slots {
-		at, row := x.ids+8*slot, x.rows+4*slot
+		offset, row := x.ids+8*slot, x.rows+4*slot
 		if uintAt(x.data[row:row+4], x.isBigEndian) != 0 {
-			ids = append(ids, uintAt(x.data[at:at+8], x.isBigEndian))
+			ids = append(ids, uintAt(x.data[offset:offset+8], x.isBigEndian))
 		}
 	}
 	return ids
@@ -350,12 +350,12 @@ func (x *expressions) budgetOf(f *file, size int) *int64 {
 // addressIndexes are the indexes of addresses that a list asked for and that are
 // not to be had, so that its ranges can say what they count from.
 type addressIndexes struct {
-	asked []uint64 // since the last range
-	base  *uint64
+	requested []uint64 // since the last range
+	base      *uint64
 }
 
 func (a *addressIndexes) note(index uint64) (uint64, error) {
-	a.asked = append(a.asked, index)
+	a.requested = append(a.requested, index)
 	return 0, nil
 }
 
@@ -369,16 +369,16 @@ func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
 	case locexpr.ListStartxLength:
 		own = 1
 	}
-	if own > len(a.asked) {
+	if own > len(a.requested) {
 		return
 	}
-	last := len(a.asked) - own
+	last := len(a.requested) - own
 	if last > 0 {
-		base := a.asked[last-1]
+		base := a.requested[last-1]
 		a.base = &base
 	}
-	asked := slices.Clone(a.asked[last:])
-	a.asked = a.asked[:0]
+	asked := slices.Clone(a.requested[last:])
+	a.requested = a.requested[:0]
 	switch kind {
 	case locexpr.ListStartxEndx:
 		r.StartIndex, r.EndIndex = &asked[1], &asked[0]

@@ -106,15 +106,15 @@ func (w *walk) sibling(a *abbrev) uint64 {
 	if a.sibling < 0 {
 		return 0
 	}
-	at := w.off + uint64(a.sibling)
-	if at+4 > uint64(len(w.info)) {
+	offset := w.off + uint64(a.sibling)
+	if offset+4 > uint64(len(w.info)) {
 		return 0
 	}
-	to := w.offset + uintAt(w.info[at:at+4], w.format.isBigEndian)
-	if to <= at || to > uint64(len(w.info)) {
+	sibling := w.offset + uintAt(w.info[offset:offset+4], w.format.isBigEndian)
+	if sibling <= offset || sibling > uint64(len(w.info)) {
 		return 0
 	}
-	return to
+	return sibling
 }
 
 // canSkip says whether the children of an entry hold no function, as far as
@@ -278,7 +278,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 	tmp := scratchPool.Get().(*scratch)
 	defer scratchPool.Put(tmp)
 	tmp.ranges, tmp.calls = tmp.ranges[:0], tmp.calls[:0]
-	at := callStack{open: tmp.stack[:0], around: -1}
+	calls := callStack{open: tmp.stack[:0], around: -1}
 	size := uint64(len(w.info))
 	for w.off < size {
 		a, entry, err := w.next()
@@ -286,16 +286,16 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 			return nil, 0, err
 		}
 		if a == nil {
-			if at.leave() {
+			if calls.leave() {
 				break
 			}
 			continue
 		}
-		self := at.around
+		self := calls.around
 		switch {
-		case a.tag == dw.TagInlinedSubroutine && at.hidden == 0:
+		case a.tag == dw.TagInlinedSubroutine && calls.hidden == 0:
 			self = int32(len(tmp.calls))
-			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: at.around})
+			tmp.calls = append(tmp.calls, inlined{offset: uint32(entry - b.offset), parent: calls.around})
 			if !a.hasCode {
 				break
 			}
@@ -304,26 +304,26 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 				return nil, 0, err
 			}
 			tmp.ranges = appendSegments(tmp.ranges, tmp.list, self)
-		case len(at.open) > 0 && at.hidden == 0 && a.hasChildren && canSkip(a):
+		case len(calls.open) > 0 && calls.hidden == 0 && a.hasChildren && canSkip(a):
 			if next := w.sibling(a); next != 0 {
 				w.off = next
 				continue
 			}
 			if a.tag == dw.TagSubprogram {
-				at.hidden = len(at.open) + 1
+				calls.hidden = len(calls.open) + 1
 			}
 		}
 		if err := w.pass(a, entry); err != nil {
 			return nil, 0, err
 		}
-		if a.hasChildren && !at.enter(self) {
+		if a.hasChildren && !calls.enter(self) {
 			return nil, 0, b.wrong(entry, "entry nested deeper than %d", maxDepth)
 		}
-		if len(at.open) == 0 {
+		if len(calls.open) == 0 {
 			break
 		}
 	}
-	tmp.stack = at.open
+	tmp.stack = calls.open
 	count = len(tmp.ranges) + len(tmp.calls)
 	if !b.file.keep(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")

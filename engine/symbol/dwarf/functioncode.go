@@ -181,20 +181,20 @@ func (m *CodeMap) divide(settled, claims []codePiece) []codePiece {
 }
 
 // owner is the piece of code that several claim for the function that Frames names there.
-func (m *CodeMap) owner(claims []codePiece, at span) (owner codePiece, ok bool) {
-	i := sort.Search(len(claims), func(i int) bool { return claims[i].start > at.start })
+func (m *CodeMap) owner(claims []codePiece, code span) (owner codePiece, ok bool) {
+	i := sort.Search(len(claims), func(i int) bool { return claims[i].start > code.start })
 	var near []codePiece // those that claim it, the one that begins last first
 	for steps := 0; i > 0 && len(near) < maxCandidates && steps < maxSteps; i, steps = i-1, steps+1 {
-		if claims[i-1].end > at.start {
+		if claims[i-1].end > code.start {
 			near = append(near, claims[i-1])
 		}
 	}
 	if len(near) == 0 {
 		return owner, false
 	}
-	owner = codePiece{span: at, unit: near[0].unit, offset: near[0].offset}
+	owner = codePiece{span: code, unit: near[0].unit, offset: near[0].offset}
 	if len(near) > 1 {
-		if u, f := m.r.namedAt(at.start); f != nil {
+		if u, f := m.r.namedAt(code.start); f != nil {
 			owner.unit, owner.offset = int32(sort.Search(len(m.units), func(i int) bool { return m.units[i].offset >= u.offset })), f.offset
 		}
 		owner.isShared = slices.ContainsFunc(near, func(p codePiece) bool { return !m.isSameName(&p, &owner) })
@@ -211,8 +211,8 @@ func (r *Reader) namedAt(address uint64) (u *unit, f *function) {
 			if err != nil {
 				return true
 			}
-			if _, at, err := r.functionAt(b, address); err == nil && at != nil {
-				u, f = c, at
+			if _, found, err := r.functionAt(b, address); err == nil && found != nil {
+				u, f = c, found
 			}
 			return f == nil
 		})

@@ -219,8 +219,8 @@ func (r *Reader) functionName(b *body, off uint64) (*functionName, error) {
 func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 	key := entryKey{b.unit, off}
 	if d.origin.form != 0 && d.name.form|d.linkage.form|d.file.form|d.line.form == 0 {
-		if to, at, err := b.reference(&d.origin); err == nil {
-			key = entryKey{to, at}
+		if targetUnit, target, err := b.reference(&d.origin); err == nil {
+			key = entryKey{targetUnit, target}
 			if name := r.names.get(key); name != nil {
 				return name
 			}
@@ -262,25 +262,25 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		if d.origin.form == 0 || hops == maxOrigins {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		var next *body
 		if err == nil {
 			next, err = u.open()
 		}
 		var origin decl
 		if err == nil {
-			a, e := next.abbrevAt(to)
+			a, e := next.abbrevAt(target)
 			if e != nil || a.tag != dw.TagSubprogram && a.tag != dw.TagInlinedSubroutine {
-				err = b.wrong(from, "the entry refers to %#x, where no function is declared", to)
+				err = b.wrong(from, "the entry refers to %#x, where no function is declared", target)
 			} else {
-				err = next.readEntry(to, origin.take)
+				err = next.readEntry(target, origin.take)
 			}
 		}
 		if err != nil {
 			r.nameProblem(b, from, err)
 			break
 		}
-		b, off, d = next, to, &origin
+		b, off, d = next, target, &origin
 	}
 	switch {
 	case name.linkage != "":
@@ -347,8 +347,8 @@ func (b *body) abbrevAt(off uint64) (*abbrev, error) {
 func (b *body) reference(v *value) (*unit, uint64, error) {
 	switch v.form {
 	case dw.FormRef1, dw.FormRef2, dw.FormRef4, dw.FormRef8, dw.FormRefUdata:
-		if to := b.offset + v.n; v.n < b.end-b.offset && to >= b.first {
-			return b.unit, to, nil
+		if target := b.offset + v.n; v.n < b.end-b.offset && target >= b.first {
+			return b.unit, target, nil
 		}
 		return nil, 0, b.wrong(b.offset, "reference to %#x, which is not in the unit", v.n)
 	case dw.FormRefAddr:
@@ -415,7 +415,7 @@ func (q *qualifiedName) add(text string) bool {
 
 // addSpaces adds the spaces around an entry. next is where a function that is one of them is
 // declared, around which others stand; nil: these are all.
-func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next *body, at uint64) {
+func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next *body, declaration uint64) {
 	list, tags, err := b.spacesAround(uint32(off - b.offset))
 	if err != nil {
 		return nil, 0
@@ -427,12 +427,12 @@ func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next
 		case dw.TagModule: // of clang: it is where headers come from
 			continue
 		case dw.TagSubprogram:
-			text, isWhole, declared, at := b.nameOfFunction(space)
+			text, isWhole, declared, declaration := b.nameOfFunction(space)
 			if text != "" && !q.add(text) || isWhole {
 				return nil, 0
 			}
-			if at != space || declared != b {
-				return declared, at
+			if declaration != space || declared != b {
+				return declared, declaration
 			}
 			function = space
 			continue
@@ -451,7 +451,7 @@ func (q *qualifiedName) addSpaces(b *body, off uint64, withFunctions bool) (next
 // nameOfFunction is the name of a function that other entries stand in, and where it is
 // declared: gcc describes lambdas in definitions, whose declarations have the names. It is
 // whole where it is made of the linkage name.
-func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *body, at uint64) {
+func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *body, declaration uint64) {
 	for range maxOrigins {
 		var d decl
 		if b.readEntry(off, d.take) != nil {
@@ -469,7 +469,7 @@ func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *
 		if d.origin.form == 0 {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		if err != nil {
 			break
 		}
@@ -477,7 +477,7 @@ func (b *body) nameOfFunction(off uint64) (name string, isWhole bool, declared *
 		if err != nil {
 			break
 		}
-		b, off = next, to
+		b, off = next, target
 	}
 	return name, false, b, off
 }
@@ -521,7 +521,7 @@ func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 		if d.origin.form == 0 || tag == dw.TagSubprogram || tag == dw.TagInlinedSubroutine {
 			break
 		}
-		u, to, err := b.reference(&d.origin)
+		u, target, err := b.reference(&d.origin)
 		if err != nil {
 			break
 		}
@@ -529,7 +529,7 @@ func (b *body) nameOfSpace(off uint64, tag dw.Tag) string {
 		if err != nil {
 			break
 		}
-		b, off = next, to
+		b, off = next, target
 	}
 	return anonymous[tag]
 }

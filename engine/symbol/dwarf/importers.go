@@ -62,8 +62,8 @@ func (b *body) imports(known map[*unit]uint64, language uint64) {
 			continue
 		}
 		known[u] = language
-		if to, err := u.open(); err == nil {
-			to.imports(known, language)
+		if imported, err := u.open(); err == nil {
+			imported.imports(known, language)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func (f *file) readLineHeader(off uint64, addrSize uint8) (*lineHeader, error) {
 	if err := f.rest.line.Need(off + maxInitialLength); err != nil {
 		return nil, err
 	}
-	c := at(f.line, f.isBigEndian, off, uint64(len(f.line)))
+	c := newCursor(f.line, f.isBigEndian, off, uint64(len(f.line)))
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return nil, h.wrong("length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -254,7 +254,7 @@ const (
 
 func (h *lineHeader) readFiles5(c *cursor) error {
 	format := format{version: 5, addrSize: h.addrSize, offsetSize: h.offsetSize, isBigEndian: h.file.isBigEndian}
-	for _, to := range []*[]lineFile{&h.dirs, &h.files} {
+	for _, target := range []*[]lineFile{&h.dirs, &h.files} {
 		type entryFormat struct {
 			content uint64
 			form    dw.Form
@@ -304,7 +304,7 @@ func (h *lineHeader) readFiles5(c *cursor) error {
 			}
 			list = append(list, f)
 		}
-		*to = list
+		*target = list
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func (m *Member) place(v *value) {
 	if !v.isBlock() {
 		return
 	}
-	if c := at(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == dw.OpPlusUconst {
+	if c := newCursor(v.b, m.b.format.isBigEndian, 0, uint64(len(v.b))); c.uint(1) == dw.OpPlusUconst {
 		if n := c.uleb(); !c.failed && !c.hasMore() {
 			m.Bits = int64(n) * 8
 			return
@@ -233,11 +233,11 @@ func (m *Member) readField() error {
 func (e Entry) variantPart(budget *int) (m Member, err error) {
 	m = Member{Entry: e, Role: VariantPart}
 	if v, ok, err := e.own(dw.AttrDiscr); ok && err == nil {
-		at, err := e.b.follow(&v)
+		target, err := e.b.follow(&v)
 		if err != nil {
 			return m, err
 		}
-		discriminant, err := at.member(DataMember)
+		discriminant, err := target.member(DataMember)
 		if err != nil {
 			return m, err
 		}
@@ -287,7 +287,7 @@ func (e Entry) discriminants() (list []DiscriminantRange, err error) {
 	if v, ok, err = e.own(dw.AttrDiscrList); !ok || err != nil || !v.isBlock() {
 		return nil, err
 	}
-	for c := at(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {
+	for c := newCursor(v.b, e.b.format.isBigEndian, 0, uint64(len(v.b))); c.hasMore(); {
 		isRange := c.uint(1) == 1
 		first := c.uleb()
 		last := first

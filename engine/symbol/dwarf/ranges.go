@@ -77,11 +77,11 @@ func (b *body) rangeAttr(dst []span, v *value, budget *int64) ([]span, error) {
 			if v.n > n || b.rnglistsBase > n || b.rnglistsBase+v.n*size+size > n {
 				return dst, bad(".debug_rnglists"+f.suffix, b.rnglistsBase, "no list of index %d in a section of %#x bytes", v.n, n)
 			}
-			at := b.rnglistsBase + v.n*size
-			if err := f.rest.rnglists.Need(at + size); err != nil {
+			offset := b.rnglistsBase + v.n*size
+			if err := f.rest.rnglists.Need(offset + size); err != nil {
 				return dst, err
 			}
-			off = b.rnglistsBase + uintAt(f.rnglists[at:at+size], f.isBigEndian)
+			off = b.rnglistsBase + uintAt(f.rnglists[offset:offset+size], f.isBigEndian)
 		} else {
 			off, _ = b.part.place(sectRnglists, off, 0)
 		}
@@ -133,7 +133,7 @@ func (b *body) rangeList(off uint64, list []span, budget *int64) ([]span, error)
 // does not end in them.
 func (b *body) rangeListUpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.main()
-	c := at(f.debugRanges, f.isBigEndian, off, end)
+	c := newCursor(f.debugRanges, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	for {
@@ -184,7 +184,7 @@ func (b *body) rangeList5(off uint64, list []span, budget *int64) ([]span, error
 func (b *body) rangeList5UpTo(off, end uint64, list []span, budget *int64) (_ []span, isCut bool, err error) {
 	f := b.file
 	section := ".debug_rnglists" + f.suffix
-	c := at(f.rnglists, f.isBigEndian, off, end)
+	c := newCursor(f.rnglists, f.isBigEndian, off, end)
 	base, size := b.base, int(b.format.addrSize)
 	highest := ^uint64(0) >> (64 - 8*size)
 	main := b.main()

@@ -160,7 +160,7 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 			return frames, nil
 		}
 	}
-	return r.framesAt(dst, address, &ownManner)
+	return r.framesAt(dst, address, &ownFrameStyle)
 }
 
 // RawFrames is Frames for who demangles names in a way of its own: Function is "" of a
@@ -168,18 +168,18 @@ func (r *Reader) Frames(dst []symbol.Frame, address uint64) ([]symbol.Frame, err
 // name and position may be of different ones, as other tools have them: llvm-symbolizer
 // takes the position of the first sequence of the line table, addr2line that of the last.
 func (r *Reader) RawFrames(dst []symbol.Frame, address uint64, isFirst bool) ([]symbol.Frame, error) {
-	return r.framesAt(dst, address, &manner{give: (*functionName).giveRaw, isFirst: isFirst})
+	return r.framesAt(dst, address, &frameStyle{give: (*functionName).giveRaw, isFirst: isFirst})
 }
 
 // A manner is how a tool takes frames from debug information.
-type manner struct {
+type frameStyle struct {
 	give    func(n *functionName, f *symbol.Frame) // puts a function's name into a frame
 	isFirst bool                                   // of sequences at one address the first is believed, not the last
 }
 
-var ownManner = manner{give: (*functionName).give}
+var ownFrameStyle = frameStyle{give: (*functionName).give}
 
-func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) framesAt(dst []symbol.Frame, address uint64, style *frameStyle) ([]symbol.Frame, error) {
 	before := len(dst)
 	base := uint64(0)
 	if l := r.main.layout; l != nil {
@@ -190,7 +190,7 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]sym
 		base = section.start
 	}
 	err := r.protect(func() (err error) {
-		dst, err = r.frames(dst, address+base, as)
+		dst, err = r.frames(dst, address+base, style)
 		return err
 	})
 	if err != nil {
@@ -204,7 +204,7 @@ func (r *Reader) framesAt(dst []symbol.Frame, address uint64, as *manner) ([]sym
 	return dst, nil
 }
 
-func (r *Reader) frames(dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) frames(dst []symbol.Frame, address uint64, as *frameStyle) ([]symbol.Frame, error) {
 	n := len(dst)
 	err := r.maps(func(m *unitMap) (isFound bool, err error) {
 		dst, err = r.framesBy(m, dst, address, as)
@@ -215,7 +215,7 @@ func (r *Reader) frames(dst []symbol.Frame, address uint64, as *manner) ([]symbo
 
 // framesBy asks the units that a map names. A unit that knows the function goes
 // before one that has only a line.
-func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *frameStyle) ([]symbol.Frame, error) {
 	var failed error
 	n := len(dst)
 	r.main.candidates(m, address, maxCandidates, func(u *unit) bool {
@@ -235,7 +235,7 @@ func (r *Reader) framesBy(m *unitMap, dst []symbol.Frame, address uint64, as *ma
 }
 
 // chain appends the frames of one unit.
-func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *frameStyle) ([]symbol.Frame, error) {
 	place := symbol.Frame{}
 	known := r.place(&place, b, address, as.isFirst)
 	holder, f, err := r.functionAt(b, address)
@@ -253,13 +253,13 @@ func (r *Reader) chain(dst []symbol.Frame, b *body, address uint64, as *manner) 
 
 // chainIn appends the frames of a function at an address whose position is known; b is the
 // unit that has the lines.
-func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, as *manner) ([]symbol.Frame, error) {
+func (r *Reader) chainIn(dst []symbol.Frame, holder *body, f *function, place symbol.Frame, b *body, address uint64, as *frameStyle) ([]symbol.Frame, error) {
 	x, err := holder.inlinesOf(f)
 	if err != nil {
 		return dst, err
 	}
 	dst = append(dst, place)
-	for n := x.where.at(address); n >= 0; n = int(x.list[n].parent) {
+	for n := x.where.indexAt(address); n >= 0; n = int(x.list[n].parent) {
 		call, err := r.readCall(holder, holder.offset+uint64(x.list[n].offset))
 		if err != nil {
 			return dst[:len(dst)-1], err
@@ -385,12 +385,12 @@ func (r *Reader) functionAt(b *body, address uint64) (*body, *function, error) {
 	if err != nil {
 		return holder, nil, err
 	}
-	n := x.where.at(address)
+	n := x.where.indexAt(address)
 	if n < 0 && x.hasSkipped {
 		if x, err = holder.all.get(func() (*functions, error) { return holder.findFunctions(true) }); err != nil {
 			return holder, nil, err
 		}
-		n = x.where.at(address)
+		n = x.where.indexAt(address)
 	}
 	if n < 0 {
 		return holder, nil, nil

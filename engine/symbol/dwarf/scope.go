@@ -55,12 +55,12 @@ func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error)
 	if err != nil {
 		return nil, err
 	}
-	at := b.offset + uint64(f.offset)
-	target := at
-	if n := x.where.at(address); n >= 0 {
+	entry := b.offset + uint64(f.offset)
+	target := entry
+	if n := x.where.indexAt(address); n >= 0 {
 		target = b.offset + uint64(x.list[n].offset)
 	}
-	e, err := b.entryAt(at)
+	e, err := b.entryAt(entry)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *Reader) scopesIn(b *body, f *function, address uint64) ([]Scope, error)
 // offset target. Where e is that entry or lies behind it, inner returns the
 // block in e that holds an address.
 func inner(e Entry, address, target uint64) (Entry, error) {
-	var on Entry // the last scope that begins at or before target
+	var last Entry // the last scope that begins at or before target
 	for c, err := range e.Children() {
 		if err != nil {
 			return Entry{}, err
@@ -94,7 +94,7 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 				break
 			}
 			if c.Tag() == dw.TagLexicalBlock || c.Tag() == dw.TagInlinedSubroutine {
-				on = c
+				last = c
 			}
 			continue
 		}
@@ -109,7 +109,7 @@ func inner(e Entry, address, target uint64) (Entry, error) {
 			return c, nil
 		}
 	}
-	return on, nil
+	return last, nil
 }
 
 // isVariable says whether an entry describes a variable, a parameter or a

@@ -22,7 +22,7 @@ type segments struct {
 }
 
 // at returns the innermost thing that holds an address, or -1.
-func (s *segments) at(address uint64) int {
+func (s *segments) indexAt(address uint64) int {
 	lo, hi := 0, len(s.starts)
 	for lo < hi {
 		if mid := int(uint(lo+hi) / 2); s.starts[mid] > address {

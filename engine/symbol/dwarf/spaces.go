@@ -52,19 +52,19 @@ func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error
 		}
 		x.list = []space{{first: uint32(w.off - b.offset), end: uint32(b.end - b.offset), count: -1}}
 	}
-	for at := int32(0); len(list) < maxSpaces; {
-		if x.list[at].count < 0 {
-			if err := b.lookInside(x, at); err != nil {
+	for k := int32(0); len(list) < maxSpaces; {
+		if x.list[k].count < 0 {
+			if err := b.lookInside(x, k); err != nil {
 				return nil, nil, err
 			}
 		}
-		s := &x.list[at]
+		s := &x.list[k]
 		inside := x.list[s.inside : s.inside+s.count]
 		i := sort.Search(len(inside), func(i int) bool { return inside[i].first > off }) - 1
 		if i < 0 || off >= inside[i].end {
 			break
 		}
-		at = s.inside + int32(i)
+		k = s.inside + int32(i)
 		list = append(list, inside[i].offset)
 		tags = append(tags, inside[i].tag)
 	}
@@ -72,10 +72,10 @@ func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error
 }
 
 // lookInside finds the spaces directly inside one.
-func (b *body) lookInside(x *spaces, at int32) error {
-	w := b.walk(b.offset + uint64(x.list[at].first))
+func (b *body) lookInside(x *spaces, index int32) error {
+	w := b.walk(b.offset + uint64(x.list[index].first))
 	from := len(x.list)
-	end := b.offset + uint64(x.list[at].end)
+	end := b.offset + uint64(x.list[index].end)
 	for w.off < end {
 		a, entry, err := w.next()
 		if err != nil {
@@ -110,14 +110,14 @@ func (b *body) lookInside(x *spaces, at int32) error {
 		}
 	}
 	b.file.keeps(sizeOf[space](len(x.list) - from))
-	x.list[at].inside, x.list[at].count = int32(from), int32(len(x.list)-from)
+	x.list[index].inside, x.list[index].count = int32(from), int32(len(x.list)-from)
 	return nil
 }
 
 // passChildren passes over the children of an entry.
 func (w *walk) passChildren(entry uint64) error {
 	for depth := 1; depth > 0 && w.off < uint64(len(w.info)); {
-		a, at, err := w.next()
+		a, child, err := w.next()
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (w *walk) passChildren(entry uint64) error {
 			w.off = next
 			continue
 		}
-		if err := w.pass(a, at); err != nil {
+		if err := w.pass(a, child); err != nil {
 			return err
 		}
 		if a.hasChildren {

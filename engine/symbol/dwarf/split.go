@@ -69,7 +69,7 @@ func (r *Reader) findSplit(b *body) (*unit, error) {
 
 // splitUnit returns u as the split unit of a skeleton; nil where it is another's.
 func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
-	split := u.of(b.unit)
+	split := u.withSkeleton(b.unit)
 	s, err := split.open()
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (f *file) splitUnit(u *unit, b *body) (*unit, error) {
 
 // of returns a copy of a unit that has a skeleton's addresses. The one in the
 // file's list stays as it is, since it may be read without them.
-func (u *unit) of(skeleton *unit) *unit {
+func (u *unit) withSkeleton(skeleton *unit) *unit {
 	h := u.unitHeader
 	h.skeleton = skeleton
 	return &unit{unitHeader: h}

@@ -44,7 +44,7 @@ func (f *file) readLink() (*link, error) {
 
 // readSup reads .debug_sup.
 func readSup(data []byte, big bool) (supplementary bool, path string, checksum []byte, err error) {
-	c := at(data, big, 0, uint64(len(data)))
+	c := newCursor(data, big, 0, uint64(len(data)))
 	version := c.uint(2)
 	supplementary = c.uint(1) != 0
 	path = copied(c.text())

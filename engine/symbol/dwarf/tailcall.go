@@ -37,10 +37,10 @@ func (r *Reader) FunctionFrom(address uint64) (Entry, error) {
 // writes it (DW_AT_call_return_pc, DW_AT_low_pc of GNU's form), and at that of the
 // instruction, as clang writes it (DW_AT_call_pc). One that is not said is 0; ok is
 // false where neither is.
-func (s CallSite) PC() (at, after uint64, ok bool, err error) {
+func (s CallSite) PC() (pc, after uint64, ok bool, err error) {
 	after, _, err = s.Address(s.callAttributes().returnPC)
 	if err == nil && s.Tag() != dw.TagGNUCallSite {
-		at, _, err = s.Address(dw.AttrCallPC)
+		pc, _, err = s.Address(dw.AttrCallPC)
 	}
-	return at, after, at != 0 || after != 0, err
+	return pc, after, pc != 0 || after != 0, err
 }

@@ -216,14 +216,14 @@ func (t *Type) Complete() *Type {
 // Remember returns what a function made of the type when it was called first: it is
 // called once, and what it gives is kept as long as the type is. size is about what that
 // takes, in bytes.
-func (t *Type) Remember(compute func() (made any, size int)) any {
+func (t *Type) Remember(compute func() (result any, size int)) any {
 	if t.IsZero() {
 		return nil
 	}
 	kept, _ := t.remembered.get(func() (any, error) {
-		made, size := compute()
+		result, size := compute()
 		t.b.file.keeps(size)
-		return made, nil
+		return result, nil
 	})
 	return kept
 }
@@ -304,7 +304,7 @@ func (b *Bound) HasValue() bool { return b.IsKnown || b.Location != nil || !b.Va
 
 // bound reads an attribute as a Bound.
 func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
-	v, at, ok, err := e.find(attr)
+	v, owner, ok, err := e.find(attr)
 	if !ok || err != nil {
 		return b, err
 	}
@@ -313,7 +313,7 @@ func (e Entry) bound(attr dw.Attr) (b Bound, err error) {
 		return b, nil
 	}
 	if isReference(v.form) {
-		b.Variable, err = at.b.follow(&v)
+		b.Variable, err = owner.b.follow(&v)
 		return b, err
 	}
 	l, ok, err := e.Location(attr)

@@ -15,16 +15,16 @@ import (
 // that a function is around count from the function on.
 func (e Entry) QualifiedName() string {
 	name := e.Name()
-	at := e
+	entry := e
 	if v, ok, err := e.own(dw.AttrSpecification); ok && err == nil {
-		if to, err := e.b.follow(&v); err == nil {
-			at = to // a definition outside its class stands where it is declared
+		if declaration, err := e.b.follow(&v); err == nil {
+			entry = declaration // a definition outside its class stands where it is declared
 		}
 	}
-	if !hasScopedNames(at.b.languageOf()) {
+	if !hasScopedNames(entry.b.languageOf()) {
 		return name
 	}
-	return at.b.qualify(name, at.off, false)
+	return entry.b.qualify(name, entry.off, false)
 }
 
 // Around is the class or the namespace that the entry, or the declaration that it
@@ -159,11 +159,11 @@ func (s *speller) containing(t *Type, depth int) string {
 	if err != nil || c.IsZero() {
 		return ""
 	}
-	of, err := c.AsType()
+	class, err := c.AsType()
 	if err != nil {
 		return ""
 	}
-	return s.spell(of, "", depth+1)
+	return s.spell(class, "", depth+1)
 }
 
 // spellQualified writes a qualifier before the type, and behind the star of a pointer.

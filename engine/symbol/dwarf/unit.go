@@ -105,7 +105,7 @@ func (u *unitHeader) cursor(off uint64) cursor {
 func (u *unitHeader) readHeader(info []byte, off uint64) (next uint64, err error) {
 	f, size := u.file, uint64(len(info))
 	u.offset = off
-	c := at(info, f.isBigEndian, off, size)
+	c := newCursor(info, f.isBigEndian, off, size)
 	length, offsetSize := c.initialLength()
 	if c.failed || length > c.left() {
 		return 0, u.wrong(off, "length %#x, expected at most the %#x bytes that follow", length, c.left())
@@ -260,13 +260,13 @@ func (b *body) setNames(names *unitNames) {
 	if dwoName.form == 0 {
 		dwoName = &names.gnuDwoName
 	}
-	for to, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
+	for field, v := range map[*string]*value{&b.name: &names.name, &b.compDir: &names.compDir, &b.dwoName: dwoName} {
 		if v.form == 0 {
 			continue
 		}
 		// A unit whose name cannot be read is one all the same.
 		if text, err := b.text(v); err == nil {
-			*to = copied(text)
+			*field = copied(text)
 		}
 	}
 }

@@ -112,24 +112,24 @@ func holding(list []placedVariable, address uint64) (Variable, bool, error) {
 
 // describe reads the variable's size and where it is declared.
 func (v *Variable) describe() error {
-	typ, at, ok, err := v.find(dw.AttrType)
+	typ, owner, ok, err := v.find(dw.AttrType)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.Completes = at.off != v.off || at.b != v.b
-		if t, err := at.b.follow(&typ); err == nil {
+		v.Completes = owner.off != v.off || owner.b != v.b
+		if t, err := owner.b.follow(&typ); err == nil {
 			if size, ok := t.size(0); ok {
 				v.Size = size
 			}
 		}
 	}
-	file, at, ok, err := v.find(dw.AttrDeclFile)
+	file, owner, ok, err := v.find(dw.AttrDeclFile)
 	if err != nil {
 		return err
 	}
 	if ok {
-		v.File, v.ImplicitFile = at.b.fileName(uint64(file.small())).path, file.form == dw.FormImplicitConst
+		v.File, v.ImplicitFile = owner.b.fileName(uint64(file.small())).path, file.form == dw.FormImplicitConst
 	}
 	line, _, ok, err := v.find(dw.AttrDeclLine)
 	if ok {
@@ -216,7 +216,7 @@ func (e Entry) fixedAddress() (uint64, bool) {
 	if err != nil || !ok || !v.isBlock() || len(v.b) == 0 {
 		return 0, false
 	}
-	c := at(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
+	c := newCursor(v.b, e.b.format.isBigEndian, 1, uint64(len(v.b)))
 	var address uint64
 	switch v.b[0] {
 	case dw.OpAddr:
@@ -300,15 +300,15 @@ func (e Entry) size(depth int) (uint64, bool) {
 func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, error) {
 	n := len(dst)
 	err := r.protect(func() error {
-		at := address
+		target := address
 		if l := r.main.layout; l != nil {
 			section, ok := l.place(address)
 			if !ok {
 				return nil
 			}
-			at += section.start
+			target += section.start
 		}
-		b, f, err := r.describing(at)
+		b, f, err := r.describing(target)
 		if err != nil || f == nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func (r *Reader) Locals(dst []symbol.Local, address uint64) ([]symbol.Local, err
 			return err
 		}
 		off := b.offset + uint64(f.offset)
-		if n := x.where.at(at); n >= 0 {
+		if n := x.where.indexAt(target); n >= 0 {
 			off = b.offset + uint64(x.list[n].offset)
 		}
 		dst, err = b.locals(dst, off)
@@ -374,8 +374,8 @@ func (e Entry) local(s *localScope) symbol.Local {
 	if t, err := e.Type(); err == nil && !t.IsZero() {
 		l.Size, l.HasSize = t.size(0)
 	}
-	if v, at, ok, err := e.find(dw.AttrDeclFile); ok && err == nil {
-		l.File = at.b.fileName(uint64(v.small())).path
+	if v, owner, ok, err := e.find(dw.AttrDeclFile); ok && err == nil {
+		l.File = owner.b.fileName(uint64(v.small())).path
 	}
 	if v, _, ok, err := e.find(dw.AttrDeclLine); ok && err == nil {
 		l.Line = int(v.small())
@@ -414,7 +414,7 @@ func offsetOf(expr []byte, frame int) (int64, bool) {
 	if len(expr) == 0 || expr[0] != dw.OpFbreg && (frame < 0 || int(expr[0]) != dw.OpBreg0+frame) {
 		return 0, false
 	}
-	c := at(expr, false, 1, uint64(len(expr)))
+	c := newCursor(expr, false, 1, uint64(len(expr)))
 	n := c.sleb()
 	if c.hasMore() && c.uint(1) != dw.OpDeref {
 		return 0, false

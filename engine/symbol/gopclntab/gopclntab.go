@@ -153,11 +153,11 @@ func parse(b []byte) (*Table, error) {
 	if len(entries) < end+4 {
 		return nil, fmt.Errorf("%d bytes, expected the offset of the files after %d functions", len(b), t.nfunc)
 	}
-	at := t.order.Uint32(entries[end:])
-	if uint64(at) > uint64(len(b)) {
-		return nil, fmt.Errorf("the files begin at %#x of %#x", at, len(b))
+	offset := t.order.Uint32(entries[end:])
+	if uint64(offset) > uint64(len(b)) {
+		return nil, fmt.Errorf("the files begin at %#x of %#x", offset, len(b))
 	}
-	t.files = b[at:]
+	t.files = b[offset:]
 	return t, nil
 }
 
@@ -175,11 +175,11 @@ func (t *Table) readParts(b []byte) error {
 	parts := []*[]byte{&t.names, &t.cutab, &t.files, &t.pctab, &t.functab}
 	for i, part := range parts {
 		word := wordsAt + (words-len(parts)+i)*t.ptrSize
-		at := t.pointer(b[word:])
-		if at > uint64(len(b)) {
-			return fmt.Errorf("offset %#x: a part begins at %#x of %#x", word, at, len(b))
+		offset := t.pointer(b[word:])
+		if offset > uint64(len(b)) {
+			return fmt.Errorf("offset %#x: a part begins at %#x of %#x", word, offset, len(b))
 		}
-		*part = b[at:]
+		*part = b[offset:]
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (t *Table) find(address uint64) (f function, ok bool, err error) {
 
 // function reads the description of a function.
 func (t *Table) function(n int) (f function, err error) {
-	at := t.entry(2*n + 1)
+	offset := t.entry(2*n + 1)
 	f.start, f.end = t.start(n), t.start(n+1)
 	head := 4
 	if t.magic == magic12 || t.magic == magic116 {
@@ -250,10 +250,10 @@ func (t *Table) function(n int) (f function, err error) {
 	// The fields after the start, of 4 bytes each: name, args, deferreturn, pcsp,
 	// pcfile, pcln, npcdata, and in later layouts the unit and the first line.
 	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + head
-	if at > uint64(len(t.functab)) || uint64(len(t.functab))-at < uint64(size) {
-		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, at, len(t.functab))
+	if offset > uint64(len(t.functab)) || uint64(len(t.functab))-offset < uint64(size) {
+		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, offset, len(t.functab))
 	}
-	b := t.functab[at:]
+	b := t.functab[offset:]
 	field := func(i int) uint32 { return t.order.Uint32(b[head+4*i:]) }
 	f.name, f.pcsp, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(3), field(4), field(5), field(6)
 	last := 7 // the field of one byte each: function id, flags, padding, nfuncdata
@@ -418,11 +418,11 @@ func (t *Table) position(f *function, address uint64) (string, int) {
 	name := ""
 	if t.magic == magic12 {
 		// The count of files stands where file 0 would.
-		if at := 4 * uint64(number); at+4 <= uint64(len(t.files)) && uint64(number) < uint64(t.order.Uint32(t.files)) {
-			name = t.text(int32(t.order.Uint32(t.files[at:])))
+		if offset := 4 * uint64(number); offset+4 <= uint64(len(t.files)) && uint64(number) < uint64(t.order.Uint32(t.files)) {
+			name = t.text(int32(t.order.Uint32(t.files[offset:])))
 		}
-	} else if at := 4 * (uint64(f.unit) + uint64(number)); at+4 <= uint64(len(t.cutab)) {
-		if off := t.order.Uint32(t.cutab[at:]); uint64(off) < uint64(len(t.files)) {
+	} else if offset := 4 * (uint64(f.unit) + uint64(number)); offset+4 <= uint64(len(t.cutab)) {
+		if off := t.order.Uint32(t.cutab[offset:]); uint64(off) < uint64(len(t.files)) {
 			name = cString(t.files[off:])
 		}
 	}

@@ -44,11 +44,11 @@ func (t *Table) tree(gofunc []byte, f *function) []byte {
 
 // treeOffset is where the tree of a function is; noTree where it has none.
 func (t *Table) treeOffset(f *function) uint32 {
-	at := 4 * (uint64(f.npcdata) + funcdataInlTree)
-	if f.nfuncdata <= funcdataInlTree || at+4 > uint64(len(f.rest)) {
+	offset := 4 * (uint64(f.npcdata) + funcdataInlTree)
+	if f.nfuncdata <= funcdataInlTree || offset+4 > uint64(len(f.rest)) {
 		return noTree
 	}
-	return t.order.Uint32(f.rest[at:])
+	return t.order.Uint32(f.rest[offset:])
 }
 
 // inlineTable is the table of the innermost inlined calls of a function; 0 where it

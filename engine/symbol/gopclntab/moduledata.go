@@ -63,8 +63,8 @@ func (t *Table) place(o *object.Object, address uint64, table []byte) {
 
 // takeModule takes what is wanted of the runtime.moduledata at an address, if one is
 // there: that of the table at header, whose names begin at another address.
-func (t *Table) takeModule(o *object.Object, at, header, names uint64) bool {
-	words := t.moduleWords(o, at)
+func (t *Table) takeModule(o *object.Object, address, header, names uint64) bool {
+	words := t.moduleWords(o, address)
 	if len(words) <= wordText || words[wordHeader] != header || words[wordNames] != names {
 		return false
 	}
@@ -84,16 +84,16 @@ func (t *Table) takeModule(o *object.Object, at, header, names uint64) bool {
 
 // moduleWords are the words at an address, as many as there are of those that are
 // looked at, with what relocations write there.
-func (t *Table) moduleWords(o *object.Object, at uint64) []uint64 {
+func (t *Table) moduleWords(o *object.Object, address uint64) []uint64 {
 	size := uint64(t.ptrSize)
 	b := make([]byte, moduleWords*size)
-	n, _ := o.ReadAddress(b, at) // one that ends before is as good
+	n, _ := o.ReadAddress(b, address) // one that ends before is as good
 	words := make([]uint64, n/t.ptrSize)
 	for i := range words {
 		words[i] = t.pointer(b[uint64(i)*size:])
 	}
-	for _, r := range t.relocated(o, func(place, _ uint64) bool { return place-at < moduleWords*size }) {
-		if i := (r.place - at) / size; (r.place-at)%size == 0 && i < uint64(len(words)) {
+	for _, r := range t.relocated(o, func(place, _ uint64) bool { return place-address < moduleWords*size }) {
+		if i := (r.place - address) / size; (r.place-address)%size == 0 && i < uint64(len(words)) {
 			words[i] = r.value
 		}
 	}

@@ -51,18 +51,18 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 	return func(yield func(symbol.Call) bool) {
 		for i := range m.functions {
 			f := &m.functions[i]
-			for in := range f.Instructions() {
-				switch in.Opcode {
+			for inst := range f.Instructions() {
+				switch inst.Opcode {
 				case "call", "invoke", "callbr":
 				default:
 					continue
 				}
-				name, never := m.callee(&f.instructions[in.Index])
+				name, never := m.callee(&f.instructions[inst.Index])
 				callee, ok := m.Function(name)
 				if !ok {
 					continue
 				}
-				c := symbol.Call{Position: m.position(f, in.Index), Callee: name, NeverInlined: never || callee.isNeverInlined()}
+				c := symbol.Call{Position: m.position(f, inst.Index), Callee: name, NeverInlined: never || callee.isNeverInlined()}
 				if !yield(c) {
 					return
 				}
@@ -73,8 +73,8 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 
 // callee is the name of what an instruction calls, and whether attributes of the
 // call keep it from being inlined. Outside of brackets a call names nothing else.
-func (m *Module) callee(in *instruction) (name string, never bool) {
-	l := lexer{data: m.source[:in.end], pos: int(in.start)}
+func (m *Module) callee(call *instruction) (name string, never bool) {
+	l := lexer{data: m.source[:call.end], pos: int(call.start)}
 	depth := 0
 	for {
 		t := l.next()

@@ -34,12 +34,12 @@ type object struct {
 	kind  objectKind
 	typ   string // of LLVM
 	space uint64 // of a memoryObject
-	// isGiven says of a memoryObject that its address is a value of the record, whose type has
+	// isRecordValue says of a memoryObject that its address is a value of the record, whose type has
 	// the address space.
-	isGiven    bool
-	constant   uint64 // of a value
-	isConstant bool
-	target     *object // of what DIOpAddrOf gave: what it points to
+	isRecordValue bool
+	constant      uint64 // of a value
+	isConstant    bool
+	target        *object // of what DIOpAddrOf gave: what it points to
 }
 
 // A typedTranslator turns such operations into those of DWARF.
@@ -109,7 +109,7 @@ func splitArguments(text string) (list []string) {
 // does with them, the top last.
 type typedOp struct {
 	arguments, pop int
-	do             func(t *typedTranslator, arguments []string, in []object) error
+	do             func(t *typedTranslator, arguments []string, inputs []object) error
 }
 
 // typedOps are the operations by their names.
@@ -158,16 +158,16 @@ func (t *typedTranslator) operation(name string, arguments []string) error {
 	case len(t.stack) < o.pop:
 		return fmt.Errorf("it needs %d entries, %d are there", o.pop, len(t.stack))
 	}
-	in := slices.Clone(t.stack[len(t.stack)-o.pop:])
-	for i := range in {
-		isVector := in[i].kind == vectorObject && name != "DIOpSelect"
-		isPointer := in[i].target != nil && name != "DIOpDeref"
-		if isVector || isPointer || in[i].kind == undefinedObject {
+	inputs := slices.Clone(t.stack[len(t.stack)-o.pop:])
+	for i := range inputs {
+		isVector := inputs[i].kind == vectorObject && name != "DIOpSelect"
+		isPointer := inputs[i].target != nil && name != "DIOpDeref"
+		if isVector || isPointer || inputs[i].kind == undefinedObject {
 			return errors.New("it has no equivalent for what is not in memory and no value")
 		}
 	}
 	t.stack = t.stack[:len(t.stack)-o.pop]
-	return o.do(t, arguments, in)
+	return o.do(t, arguments, inputs)
 }
 
 func (t *typedTranslator) push(o object) error {
@@ -262,12 +262,12 @@ func (t *typedTranslator) poisoned(arguments []string, _ []object) error {
 	return t.push(object{kind: undefinedObject, typ: arguments[0]})
 }
 
-func (t *typedTranslator) constant(arguments []string, in []object) error {
+func (t *typedTranslator) constant(arguments []string, inputs []object) error {
 	typ, text := splitTyped(arguments[0])
 	var n int64
 	switch text {
 	case "undef", "poison":
-		return t.poisoned([]string{typ}, in)
+		return t.poisoned([]string{typ}, inputs)
 	case "null", "false", "zeroinitializer":
 	case "true":
 		n = 1
@@ -295,12 +295,12 @@ func (t *typedTranslator) pushLane(arguments []string, _ []object) error {
 }
 
 // convert makes an integer one of another size, without sign.
-func (t *typedTranslator) convert(arguments []string, in []object) error {
-	return t.resize(arguments[0], in[0], false)
+func (t *typedTranslator) convert(arguments []string, inputs []object) error {
+	return t.resize(arguments[0], inputs[0], false)
 }
 
-func (t *typedTranslator) extendSign(arguments []string, in []object) error {
-	return t.resize(arguments[0], in[0], true)
+func (t *typedTranslator) extendSign(arguments []string, inputs []object) error {
+	return t.resize(arguments[0], inputs[0], true)
 }
 
 func (t *typedTranslator) resize(typ string, o object, isSigned bool) error {
@@ -316,42 +316,42 @@ func (t *typedTranslator) resize(typ string, o object, isSigned bool) error {
 	return t.push(object{typ: typ})
 }
 
-func (t *typedTranslator) reinterpret(arguments []string, in []object) error {
-	from, to := typeBits(in[0].typ), typeBits(arguments[0])
+func (t *typedTranslator) reinterpret(arguments []string, inputs []object) error {
+	from, to := typeBits(inputs[0].typ), typeBits(arguments[0])
 	if from != to && from != 0 && to != 0 {
-		return fmt.Errorf("from %s to %s, which has another size", in[0].typ, arguments[0])
+		return fmt.Errorf("from %s to %s, which has another size", inputs[0].typ, arguments[0])
 	}
-	in[0].typ = arguments[0]
-	return t.push(in[0])
+	inputs[0].typ = arguments[0]
+	return t.push(inputs[0])
 }
 
-func (t *typedTranslator) bitOffset(arguments []string, in []object) error {
-	return t.offset(arguments[0], in, 1)
+func (t *typedTranslator) bitOffset(arguments []string, inputs []object) error {
+	return t.offset(arguments[0], inputs, 1)
 }
 
-func (t *typedTranslator) byteOffset(arguments []string, in []object) error {
-	return t.offset(arguments[0], in, 8)
+func (t *typedTranslator) byteOffset(arguments []string, inputs []object) error {
+	return t.offset(arguments[0], inputs, 8)
 }
 
 // offset moves what is below the top by so many units of bits.
-func (t *typedTranslator) offset(typ string, in []object, unit uint64) error {
-	by, err := t.read(in[1])
+func (t *typedTranslator) offset(typ string, inputs []object, unit uint64) error {
+	count, err := t.read(inputs[1])
 	if err != nil {
 		return err
 	}
-	if unit == 1 && by.isConstant && by.constant%8 == 0 || unit == 8 {
-		if in[0].kind == memoryObject {
+	if unit == 1 && count.isConstant && count.constant%8 == 0 || unit == 8 {
+		if inputs[0].kind == memoryObject {
 			if unit == 1 {
 				t.emit("DW_OP_constu", 8)
 				t.emit("DW_OP_div")
 			}
 			t.emit("DW_OP_plus")
-			in[0].typ, in[0].isGiven = typ, false
-			return t.push(in[0])
+			inputs[0].typ, inputs[0].isRecordValue = typ, false
+			return t.push(inputs[0])
 		}
 	}
-	if !by.isConstant || in[0].kind != valueObject || typeBits(typ) == 0 || by.constant*unit+typeBits(typ) > min(typeBits(in[0].typ), 64) || by.constant > 64 {
-		return fmt.Errorf("by %d bits into %s: only bytes of memory, and constants within a value of at most 64 bits", by.constant*unit, in[0].typ)
+	if !count.isConstant || inputs[0].kind != valueObject || typeBits(typ) == 0 || count.constant*unit+typeBits(typ) > min(typeBits(inputs[0].typ), 64) || count.constant > 64 {
+		return fmt.Errorf("by %d bits into %s: only bytes of memory, and constants within a value of at most 64 bits", count.constant*unit, inputs[0].typ)
 	}
 	if unit == 8 {
 		t.emit("DW_OP_constu", 8)
@@ -361,29 +361,29 @@ func (t *typedTranslator) offset(typ string, in []object, unit uint64) error {
 	return t.push(object{typ: typ})
 }
 
-func (t *typedTranslator) addressOf(arguments []string, in []object) error {
-	return t.push(object{typ: "ptr addrspace(" + arguments[0] + ")", target: &in[0]})
+func (t *typedTranslator) addressOf(arguments []string, inputs []object) error {
+	return t.push(object{typ: "ptr addrspace(" + arguments[0] + ")", target: &inputs[0]})
 }
 
-func (t *typedTranslator) deref(arguments []string, in []object) error {
-	if target := in[0].target; target != nil {
+func (t *typedTranslator) deref(arguments []string, inputs []object) error {
+	if target := inputs[0].target; target != nil {
 		target.typ = arguments[0]
 		return t.push(*target)
 	}
-	space, ok := pointerSpace(in[0].typ)
+	space, ok := pointerSpace(inputs[0].typ)
 	if !ok {
-		return fmt.Errorf("a value of type %s, expected a pointer", in[0].typ)
+		return fmt.Errorf("a value of type %s, expected a pointer", inputs[0].typ)
 	}
 	// A value of the record stands on the stack as it is, and nothing was done with it.
-	isGiven := t.values == 1 && in[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
-	if _, err := t.read(in[0]); err != nil {
+	isRecordValue := t.values == 1 && inputs[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
+	if _, err := t.read(inputs[0]); err != nil {
 		return err
 	}
-	return t.push(object{kind: memoryObject, typ: arguments[0], space: space, isGiven: isGiven})
+	return t.push(object{kind: memoryObject, typ: arguments[0], space: space, isRecordValue: isRecordValue})
 }
 
-func (t *typedTranslator) readTop(_ []string, in []object) error {
-	o, err := t.read(in[0])
+func (t *typedTranslator) readTop(_ []string, inputs []object) error {
+	o, err := t.read(inputs[0])
 	if err != nil {
 		return err
 	}
@@ -393,27 +393,27 @@ func (t *typedTranslator) readTop(_ []string, in []object) error {
 // binaryOp is an operation on two values of one type. One that looks at the upper bits gets
 // them zero, or as the sign.
 func binaryOp(name string, isExact, isSigned bool) typedOp {
-	return typedOp{0, 2, func(t *typedTranslator, _ []string, in []object) error {
-		if !isIntegerType(in[0].typ) && !strings.HasPrefix(in[0].typ, "ptr") || typeBits(in[0].typ) > 64 {
-			return fmt.Errorf("of type %s: only integers of at most 64 bits", in[0].typ)
+	return typedOp{0, 2, func(t *typedTranslator, _ []string, inputs []object) error {
+		if !isIntegerType(inputs[0].typ) && !strings.HasPrefix(inputs[0].typ, "ptr") || typeBits(inputs[0].typ) > 64 {
+			return fmt.Errorf("of type %s: only integers of at most 64 bits", inputs[0].typ)
 		}
-		below := in[0].kind == memoryObject || isExact && typeBits(in[0].typ) < 64
+		below := inputs[0].kind == memoryObject || isExact && typeBits(inputs[0].typ) < 64
 		for _, i := range []int{1, 0} {
 			if i == 0 && below {
 				t.emit("DW_OP_swap")
 			}
-			if _, err := t.read(in[i]); err != nil {
+			if _, err := t.read(inputs[i]); err != nil {
 				return err
 			}
 			if isExact && (i == 1 || below) {
-				t.truncate(typeBits(in[i].typ), isSigned)
+				t.truncate(typeBits(inputs[i].typ), isSigned)
 			}
 		}
 		if below {
 			t.emit("DW_OP_swap")
 		}
 		t.emit(name)
-		return t.push(object{typ: in[0].typ})
+		return t.push(object{typ: inputs[0].typ})
 	}}
 }
 
@@ -430,30 +430,30 @@ func (t *typedTranslator) part(o object) error {
 	return nil
 }
 
-func (t *typedTranslator) extend(arguments []string, in []object) error {
+func (t *typedTranslator) extend(arguments []string, inputs []object) error {
 	n, err := strconv.ParseUint(arguments[0], 10, 16)
-	bits := typeBits(in[0].typ)
+	bits := typeBits(inputs[0].typ)
 	if err != nil || n == 0 || bits == 0 {
-		return fmt.Errorf("%s times a %s", arguments[0], in[0].typ)
+		return fmt.Errorf("%s times a %s", arguments[0], inputs[0].typ)
 	}
-	if err := t.part(in[0]); err != nil {
+	if err := t.part(inputs[0]); err != nil {
 		return err
 	}
 	t.emit("DW_OP_LLVM_extend", bits, n)
-	return t.push(object{kind: vectorObject, typ: fmt.Sprintf("<%d x %s>", n, in[0].typ)})
+	return t.push(object{kind: vectorObject, typ: fmt.Sprintf("<%d x %s>", n, inputs[0].typ)})
 }
 
-func (t *typedTranslator) selectParts(_ []string, in []object) error {
-	count, element, ok := vectorType(in[0].typ)
+func (t *typedTranslator) selectParts(_ []string, inputs []object) error {
+	count, element, ok := vectorType(inputs[0].typ)
 	bits := typeBits(element)
-	if in[0].kind != vectorObject || in[1].kind != vectorObject || in[0].typ != in[1].typ || !ok || bits == 0 || in[2].kind == vectorObject {
-		return fmt.Errorf("of %s and %s: two vectors of one type are expected below a mask", in[0].typ, in[1].typ)
+	if inputs[0].kind != vectorObject || inputs[1].kind != vectorObject || inputs[0].typ != inputs[1].typ || !ok || bits == 0 || inputs[2].kind == vectorObject {
+		return fmt.Errorf("of %s and %s: two vectors of one type are expected below a mask", inputs[0].typ, inputs[1].typ)
 	}
-	if _, err := t.read(in[2]); err != nil {
+	if _, err := t.read(inputs[2]); err != nil {
 		return err
 	}
 	t.emit("DW_OP_LLVM_select_bit_piece", bits, count)
-	return t.push(object{kind: vectorObject, typ: in[0].typ})
+	return t.push(object{kind: vectorObject, typ: inputs[0].typ})
 }
 
 // composite puts entries together, the deepest one first. They stay below it: it is the last.
@@ -510,7 +510,7 @@ func (t *typedTranslator) end() (Expression, error) {
 	if len(t.out) == 2 && t.out[0] == dw.OpPick && t.values == 1 {
 		t.out = nil // the value is on the stack
 	}
-	if !o.isGiven {
+	if !o.isRecordValue {
 		if err := t.part(o); err != nil {
 			return e, err
 		}
@@ -537,8 +537,8 @@ func pointerSpace(typ string) (space uint64, ok bool) {
 	if !strings.HasPrefix(typ, "ptr") && !strings.HasSuffix(typ, "*") {
 		return 0, false
 	}
-	if at := strings.LastIndex(typ, "addrspace("); at >= 0 {
-		text, _, _ := strings.Cut(typ[at+len("addrspace("):], ")")
+	if index := strings.LastIndex(typ, "addrspace("); index >= 0 {
+		text, _, _ := strings.Cut(typ[index+len("addrspace("):], ")")
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 24)
 		return n, err == nil
 	}

@@ -38,9 +38,9 @@ const (
 
 func newFlow(f *Function, left *int) *flow {
 	w := &flow{f: f, left: left, results: map[string]int32{}, passed: map[[2]int32]bool{}}
-	for in := range f.Instructions() {
-		if in.Result != "" {
-			w.results[in.Result] = int32(in.Index)
+	for inst := range f.Instructions() {
+		if inst.Result != "" {
+			w.results[inst.Result] = int32(inst.Index)
 		}
 	}
 	w.findPreds()
@@ -68,22 +68,22 @@ func (w *flow) findPreds() {
 		if last < f.blocks[i].first {
 			continue // it was cut off
 		}
-		in := &f.instructions[last]
-		at := lexer{data: f.module.source[:in.end], pos: int(in.start)}
-		for t := at.next(); t.kind != endToken; t = at.next() {
-			if t.kind != wordToken || string(at.text(t)) != "label" {
+		inst := &f.instructions[last]
+		lx := lexer{data: f.module.source[:inst.end], pos: int(inst.start)}
+		for t := lx.next(); t.kind != endToken; t = lx.next() {
+			if t.kind != wordToken || string(lx.text(t)) != "label" {
 				continue
 			}
-			t = at.next()
+			t = lx.next()
 			if t.kind != localToken {
 				continue
 			}
-			to, ok := names[unquote(at.text(t))]
+			target, ok := names[unquote(lx.text(t))]
 			if !ok {
 				w.isKnown = false
 				return
 			}
-			w.preds[to] = append(w.preds[to], int32(i))
+			w.preds[target] = append(w.preds[target], int32(i))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (w *flow) end(block int) int32 {
 // An event is where a record begins to hold, or, with noState, where nothing does
 // any more.
 type event struct {
-	at    int32 // before this instruction
+	start int32 // before this instruction
 	state int
 }
 
@@ -120,10 +120,10 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 				continue
 			}
 			// It holds as soon as its values are there.
-			e.at = 0
+			e.start = 0
 			for _, name := range d.names {
-				if in, ok := w.results[name]; ok {
-					e.at = max(e.at, in+1)
+				if result, ok := w.results[name]; ok {
+					e.start = max(e.start, result+1)
 				}
 			}
 			list = append(list, e)
@@ -131,7 +131,7 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 		}
 		list = append(list, e)
 	}
-	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b event) int { return cmp.Compare(a.start, b.start) })
 	return list
 }
 
@@ -141,13 +141,13 @@ func (w *flow) areComputed(d *DebugRecord) bool {
 	if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
 		return true
 	}
-	at := w.blockAt(int32(d.Before))
+	reached := w.blockAt(int32(d.Before))
 	for _, name := range d.names {
-		in, ok := w.results[name]
+		result, ok := w.results[name]
 		if !ok { // a parameter
 			continue
 		}
-		if from := w.blockAt(in); from == at && in >= int32(d.Before) || from != at && !w.passes(from, at) {
+		if from := w.blockAt(result); from == reached && result >= int32(d.Before) || from != reached && !w.passes(from, reached) {
 			return false
 		}
 	}
@@ -156,8 +156,8 @@ func (w *flow) areComputed(d *DebugRecord) bool {
 
 // blockAt is the block of an instruction; a record behind the last one is in the
 // last block.
-func (w *flow) blockAt(in int32) int32 {
-	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > in })) - 1
+func (w *flow) blockAt(index int32) int32 {
+	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > index })) - 1
 }
 
 // passes says whether every way to a block goes through another one.
@@ -203,13 +203,13 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 	first := make([]int, len(f.blocks)+1)
 	for i := range f.blocks {
 		from := f.blocks[i].first
-		first[i] = sort.Search(len(events), func(k int) bool { return events[k].at >= from })
+		first[i] = sort.Search(len(events), func(k int) bool { return events[k].start >= from })
 	}
 	first[len(f.blocks)] = len(events)
-	in := make([]int, len(f.blocks))
-	out := make([]int, len(f.blocks))
-	for i := range in {
-		in[i], out[i] = unknownState, unknownState
+	before := make([]int, len(f.blocks))
+	after := make([]int, len(f.blocks))
+	for i := range before {
+		before[i], after[i] = unknownState, unknownState
 	}
 	for changed := true; changed; {
 		changed = false
@@ -217,28 +217,28 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 			if *w.left--; *w.left < 0 {
 				return false
 			}
-			state := w.meet(i, out)
-			in[i] = state
+			state := w.meet(i, after)
+			before[i] = state
 			if state != unknownState || i == 0 {
 				for _, e := range events[first[i]:first[i+1]] {
 					state = e.state
 				}
 			}
-			if state != out[i] {
-				out[i], changed = state, true
+			if state != after[i] {
+				after[i], changed = state, true
 			}
 		}
 	}
 	for i := range f.blocks {
-		state, at := in[i], f.blocks[i].first
+		state, start := before[i], f.blocks[i].first
 		if state == unknownState {
 			state = noState
 		}
 		for _, e := range events[first[i]:first[i+1]] {
-			w.add(span{at, e.at}, state)
-			at, state = max(at, e.at), e.state
+			w.add(span{start, e.start}, state)
+			start, state = max(start, e.start), e.state
 		}
-		w.add(span{at, w.end(i)}, state)
+		w.add(span{start, w.end(i)}, state)
 	}
 	return true
 }

@@ -278,8 +278,8 @@ func (b *bodyScanner) body() {
 		case t.kind == wordToken:
 			b.word(t)
 		case t.kind == nameToken && string(b.text(t)) == "!dbg":
-			if at := b.peek(); b.isOpen && b.dbg == 0 && (at.kind == nodeToken || at.kind == nameToken || at.kind == bangToken) {
-				b.dbg = uint32(at.start)
+			if next := b.peek(); b.isOpen && b.dbg == 0 && (next.kind == nodeToken || next.kind == nameToken || next.kind == bangToken) {
+				b.dbg = uint32(next.start)
 			}
 		case t.kind == globalToken:
 			b.global(t)
@@ -301,8 +301,8 @@ func (b *bodyScanner) nameText() string { return shorten(b.text(b.tokenAt(int(b.
 
 // tokenAt reads the token at an offset.
 func (l *lexer) tokenAt(offset int) token {
-	at := lexer{l.data, offset}
-	return at.next()
+	copied := lexer{l.data, offset}
+	return copied.next()
 }
 
 // inBrackets reads a token between brackets. It says whether the function ends
@@ -437,13 +437,13 @@ func (b *bodyScanner) setOpcode(word string) {
 // isConstant says whether an opcode, which is read, begins a constant expression:
 // a bracket follows.
 func (b *bodyScanner) isConstant() bool {
-	at := b.lexer
+	ahead := b.lexer
 	for {
-		t := at.next()
-		if at.is(t, '(') {
+		t := ahead.next()
+		if ahead.is(t, '(') {
 			return true
 		}
-		if t.kind != wordToken || !constantFlags()[string(at.text(t))] {
+		if t.kind != wordToken || !constantFlags()[string(ahead.text(t))] {
 			return false
 		}
 	}
@@ -498,9 +498,9 @@ type Instruction struct {
 
 // Instruction returns an instruction of the function.
 func (f *Function) Instruction(index int) Instruction {
-	in := &f.instructions[index]
-	text := f.module.source[in.start:in.end]
-	out := Instruction{Index: index, Offset: int(in.start)}
+	inst := &f.instructions[index]
+	text := f.module.source[inst.start:inst.end]
+	out := Instruction{Index: index, Offset: int(inst.start)}
 	l := lexer{data: text}
 	t := l.next()
 	if t.kind == localToken {

@@ -103,16 +103,16 @@ type resultPlace struct {
 func (m *Module) findResults() map[string]resultPlace {
 	results := map[string]resultPlace{}
 	for i := range m.functions {
-		for in := range m.functions[i].Instructions() {
-			if in.Result == "" {
+		for inst := range m.functions[i].Instructions() {
+			if inst.Result == "" {
 				continue
 			}
-			place, ok := results[in.Result]
+			place, ok := results[inst.Result]
 			if !ok {
-				place = resultPlace{function: i, index: in.Index}
+				place = resultPlace{function: i, index: inst.Index}
 			}
 			place.hasMore = ok
-			results[in.Result] = place
+			results[inst.Result] = place
 		}
 	}
 	return results
@@ -135,7 +135,7 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		return m.atLine(line)
 	}
 	if f, ok := m.functionNamed(text); ok {
-		return m.at(f, 0)
+		return m.instructionAt(f, 0)
 	}
 	if name, ok := strings.CutPrefix(text, "%"); ok {
 		name = unquote([]byte(name))
@@ -146,7 +146,7 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		case place.hasMore:
 			return none, fmt.Errorf("several functions have a result %s: expected FUNCTION%s", text, text)
 		}
-		return m.at(&m.functions[place.function], place.index)
+		return m.instructionAt(&m.functions[place.function], place.index)
 	}
 	// A name may have the characters that part it from what follows.
 	if i := strings.LastIndexByte(text, '+'); i > 0 {
@@ -155,15 +155,15 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 			if err != nil {
 				return none, fmt.Errorf("the number of an instruction is expected behind %s+", text[:i])
 			}
-			return m.at(f, int(index))
+			return m.instructionAt(f, int(index))
 		}
 	}
 	for i := strings.IndexByte(text, '%'); i > 0; {
 		if f, ok := m.functionNamed(text[:i]); ok {
 			name := unquote([]byte(text[i+1:]))
-			for in := range f.Instructions() {
-				if in.Result == name && name != "" {
-					return m.at(f, in.Index)
+			for inst := range f.Instructions() {
+				if inst.Result == name && name != "" {
+					return m.instructionAt(f, inst.Index)
 				}
 			}
 			return none, fmt.Errorf("no instruction of %s has the result %%%s", text[:i], name)
@@ -192,7 +192,7 @@ func (m *Module) functionNamed(text string) (*Function, bool) {
 	return nil, false
 }
 
-func (m *Module) at(f *Function, index int) (symbol.Position, error) {
+func (m *Module) instructionAt(f *Function, index int) (symbol.Position, error) {
 	if index >= len(f.instructions) {
 		return symbol.Position{}, fmt.Errorf("%s has %d instructions", f.Name(), len(f.instructions))
 	}

@@ -100,9 +100,9 @@ func (m *Module) scope(r Ref) *scope {
 	var refs []Ref
 	var err error
 	function := Ref(0)
-	for at := r; ; {
+	for ref := r; ; {
 		m.kept.Lock()
-		known := m.scopes[at]
+		known := m.scopes[ref]
 		m.kept.Unlock()
 		if known != nil && len(path) == 0 {
 			return known
@@ -114,13 +114,13 @@ func (m *Module) scope(r Ref) *scope {
 			err = errScopes
 			break
 		}
-		s := m.readScope(at)
-		path, refs = append(path, s), append(refs, at)
+		s := m.readScope(ref)
+		path, refs = append(path, s), append(refs, ref)
 		if s.err != nil || s.function != 0 {
 			function, err = s.function, s.err
 			break
 		}
-		at = s.parent
+		ref = s.parent
 	}
 	m.kept.Lock()
 	defer m.kept.Unlock()
@@ -324,12 +324,12 @@ func (m *Module) location(r Ref) (l location, err error) {
 
 // chain appends the frames of a location, innermost first, with their scopes. An
 // error says why there are none: a part of a chain would be a wrong one.
-func (m *Module) chain(p *symbol.Position, at Ref) error {
-	for depth := 0; at != 0 || depth == 0; depth++ {
+func (m *Module) chain(p *symbol.Position, loc Ref) error {
+	for depth := 0; loc != 0 || depth == 0; depth++ {
 		if depth == maxInlined {
 			return fmt.Errorf("more than %d inlined calls", maxInlined)
 		}
-		l, err := m.locationAt(at, depth)
+		l, err := m.locationAt(loc, depth)
 		if err != nil {
 			return err
 		}
@@ -344,21 +344,21 @@ func (m *Module) chain(p *symbol.Position, at Ref) error {
 		f.Inlined = l.inlinedAt != 0
 		p.Frames = append(p.Frames, f)
 		p.Scopes = append(p.Scopes, s.id)
-		at = l.inlinedAt
+		loc = l.inlinedAt
 	}
 	return nil
 }
 
 // position is where an instruction comes from.
 func (m *Module) position(f *Function, index int) symbol.Position {
-	in := &f.instructions[index]
-	p := symbol.Position{Function: f.Name(), Instruction: index, Offset: m.line(int(in.start))}
-	if in.dbg != 0 {
-		err := m.chain(&p, m.refAt(in.dbg))
+	inst := &f.instructions[index]
+	p := symbol.Position{Function: f.Name(), Instruction: index, Offset: m.line(int(inst.start))}
+	if inst.dbg != 0 {
+		err := m.chain(&p, m.refAt(inst.dbg))
 		if err == nil {
 			return p
 		}
-		m.problem(int(in.dbg), "instruction %s+%d: %v", p.Function, index, err)
+		m.problem(int(inst.dbg), "instruction %s+%d: %v", p.Function, index, err)
 		p.Frames, p.Scopes = nil, nil
 	}
 	if s := m.scope(m.subprogram(f)); s.err == nil && s.function != 0 {

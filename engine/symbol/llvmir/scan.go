@@ -31,8 +31,8 @@ func (s *scanner) module() (found bool) {
 				s.define(t)
 				found, inGlobal = true, -1
 			} else if inGlobal >= 0 && t.kind == nameToken && string(s.text(t)) == "!dbg" {
-				at := s.peek()
-				s.globals = append(s.globals, global{uint32(inGlobal), uint32(at.start)})
+				dbg := s.peek()
+				s.globals = append(s.globals, global{uint32(inGlobal), uint32(dbg.start)})
 			} else if inGlobal >= 0 && t.kind == nameToken && string(s.text(t)) == "!dbg.def" {
 				s.problem(t.start, "the fragment of a global variable is not read")
 			}

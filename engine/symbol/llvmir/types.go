@@ -67,21 +67,21 @@ func (w *typeWriter) node(n *Node) string {
 		if name.str() != "" && tag.Text != "DW_TAG_member" && tag.Text != "DW_TAG_inheritance" {
 			return name.str()
 		}
-		to := w.name(n.Field("baseType"))
+		baseType := w.name(n.Field("baseType"))
 		if base := n.Field("baseType"); base.Kind == NullValue {
-			to = "void"
+			baseType = "void"
 		}
-		if to == "" {
+		if baseType == "" {
 			return ""
 		}
 		if suffix, ok := suffixes[tag.Text]; ok {
-			return to + suffix
+			return baseType + suffix
 		}
 		if prefix, ok := prefixes[tag.Text]; ok {
-			if strings.HasSuffix(to, "*") { // of the pointer, not of what it points to
-				return to + " " + strings.TrimSuffix(prefix, " ")
+			if strings.HasSuffix(baseType, "*") { // of the pointer, not of what it points to
+				return baseType + " " + strings.TrimSuffix(prefix, " ")
 			}
-			return prefix + to
+			return prefix + baseType
 		}
 		return ""
 	case "DICompositeType":

@@ -243,12 +243,12 @@ func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete 
 		if own != 0 {
 			add(scopePlace{own, 0}, index)
 		}
-		at := Ref(0)
+		loc := Ref(0)
 		if dbg := f.instructions[i].dbg; dbg != 0 {
-			at = m.refAt(dbg)
+			loc = m.refAt(dbg)
 		}
-		for depth := 0; at != 0 && depth < maxInlined; depth++ {
-			l, err := m.locationAt(at, depth)
+		for depth := 0; loc != 0 && depth < maxInlined; depth++ {
+			l, err := m.locationAt(loc, depth)
 			if err != nil {
 				break
 			}
@@ -266,7 +266,7 @@ func (f *Function) scopeSpans(left *int) (spans map[scopePlace][]span, complete 
 				}
 				scope = s.parent
 			}
-			at = l.inlinedAt
+			loc = l.inlinedAt
 		}
 	}
 	return spans, true
@@ -325,8 +325,8 @@ func (m *Module) Variables() []symbol.Variable {
 			for _, call := range calls {
 				v := m.local(&n)
 				v.Ranges = ranges[variableKey{n.Ref, call}]
-				if at, ok := m.open(call); ok {
-					v.InlinedAt = at.ID
+				if callNode, ok := m.open(call); ok {
+					v.InlinedAt = callNode.ID
 				}
 				list = append(list, v)
 			}
@@ -402,19 +402,19 @@ func (m *Module) globalRanges() map[Ref][]symbol.VariableRange {
 	for _, g := range m.globals {
 		l := lexer{data: m.source}
 		name := string(l.text(l.tokenAt(int(g.name))))
-		at := m.refAt(g.dbg)
-		n, ok := m.open(at)
+		ref := m.refAt(g.dbg)
+		n, ok := m.open(ref)
 		if !ok {
 			m.problem(int(g.dbg), "the node of %s is not defined", name)
 			continue
 		}
 		switch n.Kind {
 		case "DIGlobalVariableExpression":
-			attached[at] = true
+			attached[ref] = true
 			variable, fields := expression(&n)
 			add(variable, fields, []string{name})
 		case "DIGlobalVariable": // LLVM 3.9
-			add(at, nil, []string{name})
+			add(ref, nil, []string{name})
 		}
 	}
 	for n, err := range m.Nodes() {

@@ -14,14 +14,14 @@ import (
 )
 
 // A way is how an operation becomes one of locexpr.
-type way uint8
+type opKind uint8
 
 const (
-	direct   way = iota // it is the DW_OP_ of its text
-	fragment            // the offset and the size in bits of the part of the variable that is described
-	convert             // the size in bits and the encoding of the type
-	ignored             // it says nothing of where or what the variable is
-	refused             // it needs what a module does not have
+	direct   opKind = iota // it is the DW_OP_ of its text
+	fragment               // the offset and the size in bits of the part of the variable that is described
+	convert                // the size in bits and the encoding of the type
+	ignored                // it says nothing of where or what the variable is
+	refused                // it needs what a module does not have
 )
 
 // An operation is one of Debug Operations (DebugInfo, 3.6).
@@ -30,7 +30,7 @@ type operation struct {
 	text     string // of the operation of locexpr; "": DW_OP_ and name
 	operands int
 	isSigned bool // the last operand is
-	how      way
+	how      opKind
 }
 
 // operations are by number. DebugInfo ends with Constu, OpenCL.DebugInfo.100 and

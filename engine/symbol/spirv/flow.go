@@ -25,8 +25,8 @@ type flow struct {
 	values  map[int][]int // changes of the variable, by block
 	budget  *int
 
-	at   [][]int // of each block that was reached: the changes in force
-	seen []bool
+	entry [][]int // of each block that was reached: the changes in force
+	seen  []bool
 }
 
 // newFlow takes the changes of one variable.
@@ -46,17 +46,17 @@ func (f *flow) solve() bool {
 	if *f.budget -= 2 * len(f.blocks); *f.budget < 0 {
 		return false
 	}
-	f.at, f.seen = make([][]int, len(f.blocks)), make([]bool, len(f.blocks))
+	f.entry, f.seen = make([][]int, len(f.blocks)), make([]bool, len(f.blocks))
 	f.seen[0] = true
 	for again := true; again; {
 		again = false
 		for i := range f.blocks {
-			in, reached := f.before(i)
+			entry, reached := f.before(i)
 			if *f.budget < 0 {
 				return false
 			}
-			if reached && (!f.seen[i] || !slices.Equal(in, f.at[i])) {
-				f.at[i], f.seen[i], again = in, true, true
+			if reached && (!f.seen[i] || !slices.Equal(entry, f.entry[i])) {
+				f.entry[i], f.seen[i], again = entry, true, true
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (f *flow) solve() bool {
 
 // before gives what holds at the beginning of a block, by what is known so far.
 // Nothing does where a function begins.
-func (f *flow) before(i int) (in []int, reached bool) {
+func (f *flow) before(i int) (entry []int, reached bool) {
 	if i == 0 {
 		return nil, true
 	}
@@ -74,24 +74,24 @@ func (f *flow) before(i int) (in []int, reached bool) {
 		if !f.seen[from] {
 			continue
 		}
-		out := f.through(from, f.at[from], nil)
-		*f.budget -= len(in) * len(out)
+		out := f.through(from, f.entry[from], nil)
+		*f.budget -= len(entry) * len(out)
 		if !reached {
-			in, reached = out, true
+			entry, reached = out, true
 			continue
 		}
-		in = slices.DeleteFunc(in, func(v int) bool { return !slices.Contains(out, v) })
+		entry = slices.DeleteFunc(entry, func(v int) bool { return !slices.Contains(out, v) })
 	}
-	return in, reached
+	return entry, reached
 }
 
 // through gives what holds at the end of a block. ended, if it is not nil, is
 // told of each value that ends within the block or with it, and where it began.
-func (f *flow) through(i int, in []int, ended func(v, from, to int)) []int {
+func (f *flow) through(i int, entry []int, ended func(v, from, to int)) []int {
 	b := &f.blocks[i]
 	type active struct{ v, from int }
-	now := make([]active, 0, len(in)+1)
-	for _, v := range in {
+	now := make([]active, 0, len(entry)+1)
+	for _, v := range entry {
 		now = append(now, active{v, b.start})
 	}
 	end := func(a active, to int) {
@@ -147,7 +147,7 @@ func (f *flow) spans() []span {
 	}
 	if f.solve() {
 		for i := range f.blocks {
-			f.through(i, f.at[i], add)
+			f.through(i, f.entry[i], add)
 		}
 	} else {
 		for i := range f.values {

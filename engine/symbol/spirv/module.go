@@ -59,7 +59,7 @@ type Module struct {
 type function struct {
 	id           uint32
 	name         string
-	at           uint32 // the word of OpFunction
+	word         uint32 // the word of OpFunction
 	start, end   uint32 // the words of its instructions
 	count        int    // of its instructions
 	line         lineState
@@ -109,12 +109,12 @@ func Read(name string, data []byte) (*Module, error) {
 }
 
 // problem notes what is wrong at a word.
-func (m *Module) problem(at uint32, format string, args ...any) {
+func (m *Module) problem(word uint32, format string, args ...any) {
 	if len(m.problems) == maxProblems {
 		m.more++
 		return
 	}
-	m.problems = append(m.problems, fmt.Sprintf("%s: word 0x%x: ", m.name, at)+fmt.Sprintf(format, args...))
+	m.problems = append(m.problems, fmt.Sprintf("%s: word 0x%x: ", m.name, word)+fmt.Sprintf(format, args...))
 }
 
 // Problems are what could not be read, each with its place.
@@ -130,22 +130,22 @@ func (m *Module) Format() string { return "spirv" }
 
 // instruction is the opcode of the instruction at a word, and the word behind
 // it; the module was scanned up to there.
-func (m *Module) instruction(at uint32) (op uint16, end uint32) {
-	return uint16(m.words[at]), at + m.words[at]>>16
+func (m *Module) instruction(word uint32) (op uint16, end uint32) {
+	return uint16(m.words[word]), word + m.words[word]>>16
 }
 
 // text reads a string of a literal operand, UTF-8 that a zero ends (SPIR-V,
 // 2.2.1), and gives the word behind it.
-func (m *Module) text(at, end uint32) (s string, next uint32, ok bool) {
+func (m *Module) text(word, end uint32) (s string, next uint32, ok bool) {
 	var b strings.Builder
-	for ; at < end; at++ {
-		for w, i := m.words[at], 0; i < 4; w, i = w>>8, i+1 {
+	for ; word < end; word++ {
+		for w, i := m.words[word], 0; i < 4; w, i = w>>8, i+1 {
 			if byte(w) == 0 {
 				s = b.String()
 				if !utf8.ValidString(s) {
 					s = strings.ToValidUTF8(s, "\uFFFD")
 				}
-				return s, at + 1, true
+				return s, word + 1, true
 			}
 			b.WriteByte(byte(w))
 		}
@@ -154,10 +154,10 @@ func (m *Module) text(at, end uint32) (s string, next uint32, ok bool) {
 }
 
 // literal is text, whose absence of an end is a problem.
-func (m *Module) literal(at, end uint32, what string) string {
-	s, _, ok := m.text(at, end)
+func (m *Module) literal(word, end uint32, what string) string {
+	s, _, ok := m.text(word, end)
 	if !ok {
-		m.problem(at, "%s: string without an end, expected one within the instruction", what)
+		m.problem(word, "%s: string without an end, expected one within the instruction", what)
 	}
 	return s
 }
@@ -169,19 +169,19 @@ func (m *Module) isValid(id uint32) bool { return id != 0 && id < m.bound }
 func (m *Module) scan() {
 	s := scanner{Module: m}
 	end := uint32(len(m.words))
-	for at := uint32(headerWords); at < end; {
-		op, n := uint16(m.words[at]), m.words[at]>>16
+	for word := uint32(headerWords); word < end; {
+		op, n := uint16(m.words[word]), m.words[word]>>16
 		switch {
 		case n == 0:
-			m.problem(at, "instruction %d of length 0, expected 1 or more words", op)
-		case n > end-at:
-			m.problem(at, "instruction %d of %d words, expected at most the %d that are left", op, n, end-at)
+			m.problem(word, "instruction %d of length 0, expected 1 or more words", op)
+		case n > end-word:
+			m.problem(word, "instruction %d of %d words, expected at most the %d that are left", op, n, end-word)
 		default:
-			s.instruction(op, at, at+n)
-			at += n
+			s.instruction(op, word, word+n)
+			word += n
 			continue
 		}
-		end = at
+		end = word
 	}
 	s.endFunction(end)
 }
@@ -201,49 +201,49 @@ type scanner struct {
 	line         lineState
 }
 
-func (s *scanner) instruction(op uint16, at, end uint32) {
-	m, w := s.Module, s.words[at:end]
+func (s *scanner) instruction(op uint16, word, end uint32) {
+	m, w := s.Module, s.words[word:end]
 	if need := minimal[op]; uint32(len(w)) < need {
-		m.problem(at, "instruction %d of %d words, expected at least %d", op, len(w), need)
+		m.problem(word, "instruction %d of %d words, expected at least %d", op, len(w), need)
 		// Its words are read no more; the instruction itself still counts.
 		op = 0
 	}
 	if place := resultAt(op); place != 0 && place < len(w) {
-		m.define(w[place], at)
+		m.define(w[place], word)
 	}
 	switch op {
 	case opName:
-		if name := m.literal(at+2, end, "OpName"); name != "" {
+		if name := m.literal(word+2, end, "OpName"); name != "" {
 			m.names[w[1]] = name
 		}
 	case opString:
 		if _, ok := m.strings[w[1]]; !ok && m.isValid(w[1]) {
-			m.strings[w[1]] = m.literal(at+2, end, "OpString")
+			m.strings[w[1]] = m.literal(word+2, end, "OpString")
 		}
 	case opEntryPoint:
-		m.entries[w[2]] = m.literal(at+3, end, "OpEntryPoint")
+		m.entries[w[2]] = m.literal(word+3, end, "OpEntryPoint")
 	case opDecorate:
 		if w[2] == decorationLinkageAttributes {
-			m.linkage[w[1]] = m.literal(at+3, end, "OpDecorate LinkageAttributes")
+			m.linkage[w[1]] = m.literal(word+3, end, "OpDecorate LinkageAttributes")
 		}
 	case opExtInstImport:
-		m.importSet(w[1], m.literal(at+2, end, "OpExtInstImport"), at)
+		m.importSet(w[1], m.literal(word+2, end, "OpExtInstImport"), word)
 	case opExtInst, opExtInstWithForwardRefsKHR:
 		if set := m.sets[w[3]]; set != nil {
-			m.record(set, at, end)
+			m.record(set, word, end)
 		}
 	case opLine:
 		s.line = lineState{w[1], w[2], w[3]}
 	case opNoLine:
 		s.line = lineState{}
 	case opFunction:
-		s.endFunction(at)
-		m.functions = append(m.functions, function{id: w[2], at: at, start: end, line: s.line, isDontInline: w[3]&controlDontInline != 0})
+		s.endFunction(word)
+		m.functions = append(m.functions, function{id: w[2], word: word, start: end, line: s.line, isDontInline: w[3]&controlDontInline != 0})
 		s.isInFunction = true
 		return
 	case opFunctionEnd:
 		if !s.isInFunction {
-			m.problem(at, "OpFunctionEnd outside of a function")
+			m.problem(word, "OpFunctionEnd outside of a function")
 			break
 		}
 		f := &m.functions[len(m.functions)-1]
@@ -258,13 +258,13 @@ func (s *scanner) instruction(op uint16, at, end uint32) {
 
 // importSet notes a set of debug information. One that is not known is said: its
 // records are read as those of another version, or not at all.
-func (m *Module) importSet(id uint32, name string, at uint32) {
+func (m *Module) importSet(id uint32, name string, word uint32) {
 	set := setByName(name)
 	switch {
 	case set == nil && strings.Contains(name, "DebugInfo"):
-		m.problem(at, "the set %q is not known, its debug information is not read; expected %s", shorten(name), setNames())
+		m.problem(word, "the set %q is not known, its debug information is not read; expected %s", shorten(name), setNames())
 	case set != nil && set.ReadAs != "":
-		m.problem(at, "the set %q is of a version that is not known, and read as %s", shorten(name), set.ReadAs)
+		m.problem(word, "the set %q is of a version that is not known, and read as %s", shorten(name), set.ReadAs)
 	}
 	if set != nil && m.isValid(id) {
 		m.sets[id] = set
@@ -280,25 +280,25 @@ func shorten(text string) string {
 }
 
 // endFunction ends a function that has no OpFunctionEnd.
-func (s *scanner) endFunction(at uint32) {
+func (s *scanner) endFunction(word uint32) {
 	if s.isInFunction {
 		f := &s.functions[len(s.functions)-1]
-		f.end, s.isInFunction = at, false
-		s.problem(at, "end of the function at word 0x%x, expected OpFunctionEnd before", f.at)
+		f.end, s.isInFunction = word, false
+		s.problem(word, "end of the function at word 0x%x, expected OpFunctionEnd before", f.word)
 	}
 }
 
 // define notes the instruction of a result.
-func (m *Module) define(id, at uint32) {
+func (m *Module) define(id, word uint32) {
 	if !m.isValid(id) {
-		m.problem(at, "result %%%d, expected an ID from 1 to the bound of %d", id, m.bound)
+		m.problem(word, "result %%%d, expected an ID from 1 to the bound of %d", id, m.bound)
 		return
 	}
 	if other, ok := m.defs[id]; ok {
-		m.problem(at, "result %%%d, which is defined at word 0x%x too", id, other)
+		m.problem(word, "result %%%d, which is defined at word 0x%x too", id, other)
 		return
 	}
-	m.defs[id] = at
+	m.defs[id] = word
 }
 
 // finishFunctions gives every function a name of its own: its symbol's, that of
@@ -327,9 +327,9 @@ func (m *Module) finishFunctions() {
 
 // functionOf finds the function that holds a word, OpFunction included; nil: none
 // does.
-func (m *Module) functionOf(at uint32) *function {
-	i := sort.Search(len(m.functions), func(i int) bool { return m.functions[i].end > at })
-	if i < len(m.functions) && m.functions[i].at <= at {
+func (m *Module) functionOf(word uint32) *function {
+	i := sort.Search(len(m.functions), func(i int) bool { return m.functions[i].end > word })
+	if i < len(m.functions) && m.functions[i].word <= word {
 		return &m.functions[i]
 	}
 	return nil
@@ -339,26 +339,26 @@ func idText(id uint32) string { return fmt.Sprintf("%%%d", id) }
 
 // constant is the number of an OpConstant of an integer type.
 func (m *Module) constant(id uint32) (v uint64, signed, ok bool) {
-	at, ok := m.defs[id]
+	word, ok := m.defs[id]
 	if !ok {
 		return 0, false, false
 	}
-	op, end := m.instruction(at)
+	op, end := m.instruction(word)
 	if op != opConstant {
 		return 0, false, false
 	}
-	typeAt, ok := m.defs[m.words[at+1]]
+	typeAt, ok := m.defs[m.words[word+1]]
 	if !ok || uint16(m.words[typeAt]) != opTypeInt {
 		return 0, false, false
 	}
 	width, signed := m.words[typeAt+2], m.words[typeAt+3] == 1
-	switch v = uint64(m.words[at+3]); {
+	switch v = uint64(m.words[word+3]); {
 	case width <= 32:
 		if signed {
-			v = uint64(int64(int32(m.words[at+3])))
+			v = uint64(int64(int32(m.words[word+3])))
 		}
-	case width <= 64 && end-at >= 5:
-		v |= uint64(m.words[at+4]) << 32
+	case width <= 64 && end-word >= 5:
+		v |= uint64(m.words[word+4]) << 32
 	default:
 		return 0, false, false
 	}
@@ -367,6 +367,6 @@ func (m *Module) constant(id uint32) (v uint64, signed, ok bool) {
 
 // isVoid says whether an ID is that of OpTypeVoid.
 func (m *Module) isVoid(id uint32) bool {
-	at, ok := m.defs[id]
-	return ok && uint16(m.words[at]) == opTypeVoid
+	word, ok := m.defs[id]
+	return ok && uint16(m.words[word]) == opTypeVoid
 }

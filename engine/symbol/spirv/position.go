@@ -26,7 +26,7 @@ type place struct {
 // A step is an instruction of a function on a walk.
 type step struct {
 	index int
-	at    uint32 // the word
+	word  uint32 // the word
 	op    uint16
 	place place
 }
@@ -44,7 +44,7 @@ const markEvery = 256
 
 // begin is a walk over a function.
 func (f *function) begin() walk {
-	return walk{step: step{at: f.start, place: place{lineState: f.line}}}
+	return walk{step: step{word: f.start, place: place{lineState: f.line}}}
 }
 
 // walk goes through the instructions of a function from its first one on.
@@ -57,9 +57,9 @@ func (m *Module) walk(f *function, yield func(step) bool) {
 // says it, up to the end of the block (DebugInfo, 4.7; SPIR-V, OpLine). A
 // terminator belongs to the block that it ends.
 func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
-	for ; s.at < f.end; s.index++ {
+	for ; s.word < f.end; s.index++ {
 		before := s
-		op, end := m.instruction(s.at)
+		op, end := m.instruction(s.word)
 		s.op = op
 		if op == opLabel || op == opFunctionEnd {
 			if s.isInBlock { // the block ended with an instruction that is not known
@@ -68,34 +68,34 @@ func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
 			s.isInBlock = op == opLabel
 		}
 		said := s.step
-		if m.saysPlace(op, s.at) {
+		if m.setsPlace(op, s.word) {
 			said.place = place{}
 		}
 		if !yield(said, before) {
 			return
 		}
 		switch {
-		case op == opLine && end-s.at >= 4:
-			s.place.lineState = lineState{m.words[s.at+1], m.words[s.at+2], m.words[s.at+3]}
+		case op == opLine && end-s.word >= 4:
+			s.place.lineState = lineState{m.words[s.word+1], m.words[s.word+2], m.words[s.word+3]}
 		case op == opNoLine:
 			s.place.lineState = lineState{}
 		case op == opExtInst || op == opExtInstWithForwardRefsKHR:
-			m.change(&s.place, s.at)
+			m.change(&s.place, s.word)
 		case terminators[op]:
 			s.place, s.isInBlock = place{}, false
 		}
-		s.at = end
+		s.word = end
 	}
 }
 
 // saysPlace tells instructions that say where others come from. They come from
 // nowhere themselves: between two of them scope and line may not belong together.
-func (m *Module) saysPlace(op uint16, at uint32) bool {
+func (m *Module) setsPlace(op uint16, word uint32) bool {
 	switch op {
 	case opLine, opNoLine:
 		return true
 	case opExtInst, opExtInstWithForwardRefsKHR:
-		if r := m.recordAt(at); r != nil {
+		if r := m.recordAt(word); r != nil {
 			return r.Op == DebugScope || r.Op == DebugNoScope || r.Op == DebugLine || r.Op == DebugNoLine
 		}
 	}
@@ -103,8 +103,8 @@ func (m *Module) saysPlace(op uint16, at uint32) bool {
 }
 
 // change applies the record at a word to what holds after it.
-func (m *Module) change(p *place, at uint32) {
-	r := m.recordAt(at)
+func (m *Module) change(p *place, word uint32) {
+	r := m.recordAt(word)
 	if r == nil {
 		return
 	}
@@ -123,8 +123,8 @@ func (m *Module) change(p *place, at uint32) {
 }
 
 // recordAt is the record at a word; nil: there is none.
-func (m *Module) recordAt(at uint32) *Record {
-	i, ok := slices.BinarySearchFunc(m.records, at, func(r Record, at uint32) int { return int(r.Offset) - int(at) })
+func (m *Module) recordAt(word uint32) *Record {
+	i, ok := slices.BinarySearchFunc(m.records, word, func(r Record, word uint32) int { return int(r.Offset) - int(word) })
 	if !ok {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (m *Module) Positions() iter.Seq[symbol.Position] {
 					frames, scopes = m.frames(f, s.place)
 					last = s.place
 				}
-				more = yield(symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at), Frames: frames, Scopes: scopes})
+				more = yield(symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.word), Frames: frames, Scopes: scopes})
 				return more
 			})
 			if !more {
@@ -165,16 +165,16 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 		for i := range m.functions {
 			f, more := &m.functions[i], true
 			m.walk(f, func(s step) bool {
-				_, end := m.instruction(s.at)
-				if s.op != opFunctionCall || end-s.at < minimal[opFunctionCall] {
+				_, end := m.instruction(s.word)
+				if s.op != opFunctionCall || end-s.word < minimal[opFunctionCall] {
 					return true
 				}
-				callee := byID[m.words[s.at+3]]
+				callee := byID[m.words[s.word+3]]
 				if callee == nil {
 					return true
 				}
 				c := symbol.Call{Callee: callee.name, NeverInlined: callee.isDontInline}
-				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.at)
+				c.Function, c.Instruction, c.Offset = f.name, s.index, uint64(s.word)
 				c.Frames, c.Scopes = m.frames(f, s.place)
 				more = yield(c)
 				return more
@@ -258,8 +258,8 @@ func (m *Module) file(id uint32) (path, text string) {
 func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	name, offset, counted := cutPosition(text)
 	if !counted && !strings.HasPrefix(text, "%") {
-		if at, err := parseNumber(text, hex); err == nil {
-			return m.findWord(at)
+		if word, err := parseNumber(text, hex); err == nil {
+			return m.findWord(word)
 		}
 	}
 	f := m.findFunction(name)
@@ -271,11 +271,11 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 		if err != nil {
 			break
 		}
-		at, ok := m.defs[uint32(id)]
+		word, ok := m.defs[uint32(id)]
 		if !ok {
 			return symbol.Position{}, fmt.Errorf("%s is not the result of an instruction", text)
 		}
-		return m.findWord(uint64(at))
+		return m.findWord(uint64(word))
 	}
 	return symbol.Position{}, fmt.Errorf("expected FUNCTION+INSTRUCTION of a function of the module, %%ID of a result, or the offset of a word")
 }
@@ -342,17 +342,17 @@ func (m *Module) findInstruction(f *function, index uint64) (p symbol.Position, 
 
 // findWord finds the instruction that holds a word. OpFunction stands for the
 // first instruction.
-func (m *Module) findWord(at uint64) (p symbol.Position, err error) {
-	if at >= uint64(len(m.words)) {
-		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", at, len(m.words))
+func (m *Module) findWord(word uint64) (p symbol.Position, err error) {
+	if word >= uint64(len(m.words)) {
+		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", word, len(m.words))
 	}
-	f := m.functionOf(uint32(at))
+	f := m.functionOf(uint32(word))
 	if f == nil || f.count == 0 {
-		return p, fmt.Errorf("word 0x%x is in no function", at)
+		return p, fmt.Errorf("word 0x%x is in no function", word)
 	}
 	return m.first(f, func(s step) bool {
-		_, end := m.instruction(s.at)
-		return uint64(end) > at
+		_, end := m.instruction(s.word)
+		return uint64(end) > word
 	}), nil
 }
 
@@ -380,7 +380,7 @@ func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
 		if !is(s) {
 			return true
 		}
-		p = symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.at)}
+		p = symbol.Position{Function: f.name, Instruction: s.index, Offset: uint64(s.word)}
 		p.Frames, p.Scopes = m.frames(f, s.place)
 		return false
 	})

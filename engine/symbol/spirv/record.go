@@ -23,10 +23,10 @@ type Record struct {
 }
 
 // record adds a record. Its layout is chosen when all are there.
-func (m *Module) record(set *Set, at, end uint32) {
-	w := m.words[at:end]
-	r := Record{ID: w[2], Op: Op(w[4]), Offset: at, Set: set, Operands: w[5:len(w):len(w)], Layout: set.layouts[Op(w[4])]}
-	if m.defs[r.ID] == at {
+func (m *Module) record(set *Set, word, end uint32) {
+	w := m.words[word:end]
+	r := Record{ID: w[2], Op: Op(w[4]), Offset: word, Set: set, Operands: w[5:len(w):len(w)], Layout: set.layouts[Op(w[4])]}
+	if m.defs[r.ID] == word {
 		m.byID[r.ID] = len(m.records)
 	}
 	m.records = append(m.records, r)
@@ -123,8 +123,8 @@ func (m *Module) describe(function uint32, record int) {
 
 // opcode is that of the instruction of a result; 0: there is none.
 func (m *Module) opcode(id uint32) uint16 {
-	if at, ok := m.defs[id]; ok {
-		return uint16(m.words[at])
+	if word, ok := m.defs[id]; ok {
+		return uint16(m.words[word])
 	}
 	return 0
 }

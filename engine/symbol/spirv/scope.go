@@ -26,24 +26,24 @@ func (m *Module) resolveScopes() {
 	for i := range m.records {
 		path = path[:0]
 		parent := -1
-		for at := i; at >= 0; {
-			if state[at] == done {
-				parent = at
+		for k := i; k >= 0; {
+			if state[k] == done {
+				parent = k
 				break
 			}
-			if state[at] == onPath {
-				r := &m.records[at]
+			if state[k] == onPath {
+				r := &m.records[k]
 				m.problem(r.Offset, "%s %%%d is around itself, expected no cycle of parents", r.name(), r.ID)
 				break
 			}
-			state[at] = onPath
-			path = append(path, at)
-			at = m.parent(at)
+			state[k] = onPath
+			path = append(path, k)
+			k = m.parent(k)
 		}
 		for n := len(path) - 1; n >= 0; n-- {
-			at := path[n]
-			m.infos[at] = m.infoIn(at, parent)
-			state[at], parent = done, at
+			k := path[n]
+			m.infos[k] = m.infoIn(k, parent)
+			state[k], parent = done, k
 		}
 	}
 	for i := range m.records {
@@ -65,8 +65,8 @@ func (m *Module) parent(i int) int {
 	case DebugLexicalBlock, DebugLexicalBlockDiscriminator, DebugFunction, DebugFunctionDeclaration, DebugTypeComposite,
 		DebugLocalVariable, DebugGlobalVariable:
 		if id, ok := r.id(name); ok {
-			if at, ok := m.byID[id]; ok && m.records[at].Op != DebugInfoNone {
-				return at
+			if k, ok := m.byID[id]; ok && m.records[k].Op != DebugInfoNone {
+				return k
 			}
 		}
 	}
@@ -100,8 +100,8 @@ func (m *Module) infoIn(i, parent int) scopeInfo {
 func (m *Module) resolveCalls(i int) {
 	var path []int
 	depth := 0
-	for at := i; at >= 0; {
-		info := &m.infos[at]
+	for k := i; k >= 0; {
+		info := &m.infos[k]
 		if info.depth > 0 {
 			depth = info.depth
 			break
@@ -114,12 +114,12 @@ func (m *Module) resolveCalls(i int) {
 			break
 		}
 		info.depth = -1
-		path = append(path, at)
-		next, _ := m.records[at].id("Inlined")
+		path = append(path, k)
+		next, _ := m.records[k].id("Inlined")
 		if n, ok := m.byID[next]; ok && m.records[n].Op == DebugInlinedAt {
-			at = n
+			k = n
 		} else {
-			at = -1
+			k = -1
 		}
 	}
 	for n := len(path) - 1; n >= 0; n-- {

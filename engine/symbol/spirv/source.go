@@ -82,9 +82,9 @@ func (c *continued) begin(source int) {
 	}
 }
 
-func (c *continued) add(at uint32, s string) {
+func (c *continued) add(word uint32, s string) {
 	if c.used += len(s); c.used > 4*len(c.words) {
-		c.problem(at, "source text of %d bytes in parts, expected at most the %d of the module", c.used, 4*len(c.words))
+		c.problem(word, "source text of %d bytes in parts, expected at most the %d of the module", c.used, 4*len(c.words))
 		return
 	}
 	c.text.WriteString(s)
@@ -101,17 +101,17 @@ func (c *continued) finish() {
 func (m *Module) readOpSources() {
 	more := continued{Module: m, index: -1}
 	defer more.finish()
-	for at, total := uint32(headerWords), uint32(len(m.words)); at < total; {
-		op, n := uint16(m.words[at]), m.words[at]>>16
-		if n == 0 || n > total-at || op == opFunction {
+	for word, total := uint32(headerWords), uint32(len(m.words)); word < total; {
+		op, n := uint16(m.words[word]), m.words[word]>>16
+		if n == 0 || n > total-word || op == opFunction {
 			return
 		}
-		switch end := at + n; {
+		switch end := word + n; {
 		case op == opSource && n >= 4:
-			file := m.words[at+3]
+			file := m.words[word+3]
 			var text string
 			if n > 4 {
-				text = m.literal(at+4, end, "OpSource")
+				text = m.literal(word+4, end, "OpSource")
 			}
 			i, ok := m.texts[file]
 			if !ok {
@@ -126,9 +126,9 @@ func (m *Module) readOpSources() {
 		case op == opSource:
 			more.begin(-1)
 		case op == opSourceContinued && more.index >= 0 && n >= 2:
-			more.add(at, m.literal(at+1, end, "OpSourceContinued"))
+			more.add(word, m.literal(word+1, end, "OpSourceContinued"))
 		}
-		at += n
+		word += n
 	}
 }
 

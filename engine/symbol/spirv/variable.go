@@ -261,8 +261,8 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 	var targets [][]uint32
 	current := -1
 	m.walk(f, func(s step) bool {
-		_, end := m.instruction(s.at)
-		w := m.words[s.at:end]
+		_, end := m.instruction(s.word)
+		w := m.words[s.word:end]
 		if s.op == opLabel && len(w) > 1 {
 			current = len(blocks)
 			blocks, targets = append(blocks, block{start: s.index}), append(targets, nil)
@@ -272,7 +272,7 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 			return true
 		}
 		blocks[current].end = s.index + 1
-		if r := m.recordAt(s.at); r != nil && (r.Op == DebugDeclare || r.Op == DebugValue) {
+		if r := m.recordAt(s.word); r != nil && (r.Op == DebugDeclare || r.Op == DebugValue) {
 			if c, ok := m.variableChange(r, s.place.inlined); ok {
 				c.index, c.block = s.index, current
 				changes = append(changes, c)
@@ -286,8 +286,8 @@ func (m *translator) blocks(f *function) (blocks []block, changes []change) {
 	})
 	for i, list := range targets {
 		for _, label := range list {
-			if to, ok := byLabel[label]; ok {
-				blocks[to].before = append(blocks[to].before, i)
+			if target, ok := byLabel[label]; ok {
+				blocks[target].before = append(blocks[target].before, i)
 			}
 		}
 	}
@@ -304,8 +304,8 @@ func (m *Module) targets(op uint16, w []uint32) []uint32 {
 	case op == opSwitch && len(w) > 2:
 		// A literal is as wide as the selector's type.
 		size := 1
-		if at, ok := m.defs[w[1]]; ok {
-			if t, ok := m.defs[m.words[min(int(at)+1, len(m.words)-1)]]; ok && uint16(m.words[t]) == opTypeInt && m.words[t]>>16 >= 3 && m.words[t+2] > 32 {
+		if selector, ok := m.defs[w[1]]; ok {
+			if t, ok := m.defs[m.words[min(int(selector)+1, len(m.words)-1)]]; ok && uint16(m.words[t]) == opTypeInt && m.words[t]>>16 >= 3 && m.words[t+2] > 32 {
 				size = 2
 			}
 		}

@@ -114,15 +114,15 @@ func (c *collector) add(o *object.Object) error {
 			x.file = file
 		}
 		if uint64(s.Section) < uint64(len(sections)) {
-			in := sections[s.Section]
-			if in.Flags&elf.SHF_EXECINSTR == 0 {
+			section := sections[s.Section]
+			if section.Flags&elf.SHF_EXECINSTR == 0 {
 				return
 			}
 			if o.Type() == elf.ET_REL {
-				x.start += in.Address
+				x.start += section.Address
 			}
-			if in.Size <= ^in.Address {
-				x.limit = in.Address + in.Size
+			if section.Size <= ^section.Address {
+				x.limit = section.Address + section.Size
 			}
 		} else if !typed || len(sections) > 0 {
 			return
@@ -235,8 +235,8 @@ func build(list []candidate) *Table {
 	// others only for what they hold beyond it.
 	limits := make([]uint64, 0, len(list)) // by entry: the end of its section
 	var covered uint64                     // the largest end of a function with a size so far
-	for _, at := range order {
-		s := &list[at.index]
+	for _, p := range order {
+		s := &list[p.index]
 		sized := s.end > s.start
 		if n := len(t.entries); n > 0 {
 			if last := &t.entries[n-1]; last.start == s.start && (!sized || s.end <= last.end) {
