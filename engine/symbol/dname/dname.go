@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dname makes names of D readable: those that its compilers give to functions and
-// data ("Name Mangling" of D's specification of its ABI). GNU reads all of them, in the
-// spelling of binutils; LLVM those few that LLVM 22 reads, as it does.
+// Package dname makes names of D readable, which its compilers mangle by the specification
+// of D's ABI ("Name Mangling"). GNU reads all of them, in the spelling of binutils; LLVM
+// reads only the few that LLVM 22 reads.
 package dname
 
 import (
@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// maxDepth bounds how deep what a name has is nested; back references nest too.
+	// maxDepth bounds the nesting of a name's parts; back references nest too.
 	maxDepth = 256
 	// maxOutput bounds the readable name: names that refer back to themselves grow
 	// exponentially.
 	maxOutput = 1 << 16
-	// maxSteps bounds the parts that are read: those that are referred to are read again.
+	// maxSteps bounds the parts that are read, each time that a back reference leads to
+	// them.
 	maxSteps = 1 << 16
 )
 
@@ -25,8 +26,8 @@ const Main = "_Dmain"
 // IsMangled reports whether a name looks like one of D's.
 func IsMangled(name string) bool { return strings.HasPrefix(name, "_D") }
 
-// GNU is the readable form of a name in the spelling of binutils 2.40; ok is false where it
-// is none of D's.
+// GNU returns the readable form of a name in the spelling of binutils 2.40; ok is false
+// where it is not a name of D.
 func GNU(name string) (readable string, ok bool) {
 	if name == Main {
 		return "D main", true
@@ -42,24 +43,24 @@ func GNU(name string) (readable string, ok bool) {
 	return text, true
 }
 
-// A parser reads a name from front to back. Where it fails what it returns means nothing.
+// parser reads a name from front to back. After a failure its results mean nothing.
 type parser struct {
 	s       string
 	pos     int
 	failed  bool
 	depth   int
 	steps   int
-	lastRef int // where the innermost back reference to a type stands, which leads further to the front
+	lastRef int // offset of the innermost back reference to a type, which leads further to the front
 }
 
-// fail gives up.
+// fail marks the name as unreadable.
 func (p *parser) fail() string {
 	p.failed = true
 	return ""
 }
 
-// enter begins something that may have its own kind in it; it is false where that is too
-// deep, or too much was read.
+// enter begins a nested part; it is false where the nesting is too deep, or too much was
+// read.
 func (p *parser) enter() bool {
 	p.depth++
 	p.steps++
@@ -71,7 +72,7 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// bounded is a text, unless it is too long.
+// bounded returns a text, or fails if it is too long.
 func (p *parser) bounded(text string) string {
 	if len(text) > maxOutput {
 		return p.fail()
@@ -81,7 +82,7 @@ func (p *parser) bounded(text string) string {
 
 func (p *parser) rest() string { return p.s[p.pos:] }
 
-// peek is the byte at a distance; 0 behind the end.
+// peek returns the byte at a distance; 0 behind the end.
 func (p *parser) peek(distance int) byte {
 	if p.pos+distance < len(p.s) {
 		return p.s[p.pos+distance]
@@ -89,7 +90,7 @@ func (p *parser) peek(distance int) byte {
 	return 0
 }
 
-// take passes over a prefix that is there.
+// take skips a prefix if it is there.
 func (p *parser) take(prefix string) bool {
 	if !strings.HasPrefix(p.rest(), prefix) {
 		return false
@@ -115,8 +116,8 @@ func (p *parser) number() (n int) {
 	return n
 }
 
-// reference reads a back reference: how far what it leads to lies before it, in base 26,
-// of which the last digit is a small letter.
+// reference reads a back reference: the distance back to its target, in base 26, whose last
+// digit is a small letter.
 func (p *parser) reference() (target int, ok bool) {
 	from, n := p.pos, 0
 	for i := p.pos + 1; i < len(p.s); i++ {
@@ -170,8 +171,8 @@ func (p *parser) mangled() string {
 	return text
 }
 
-// qualified reads the parts of a name, with the parameters of functions among them. Of
-// methods it may show the modifiers of this.
+// qualified reads the parts of a name, including the parameters of functions among them. It
+// shows the modifiers of a method's this if hasModifiers is set.
 func (p *parser) qualified(hasModifiers bool) string {
 	if !p.enter() {
 		return ""
@@ -179,7 +180,7 @@ func (p *parser) qualified(hasModifiers bool) string {
 	defer p.leave()
 	text, isFirst := "", true
 	for {
-		if p.peek(0) == '0' { // parts without a name
+		if p.peek(0) == '0' { // unnamed parts
 			for p.take("0") {
 			}
 		} else {
@@ -199,8 +200,8 @@ func (p *parser) qualified(hasModifiers bool) string {
 	}
 }
 
-// ownParameters reads the parameters of a function that is a part of a qualified name;
-// there are none where what follows is something else.
+// ownParameters reads the parameters of a function that is a part of a qualified name; ""
+// where something else follows.
 func (p *parser) ownParameters(hasModifiers bool) string {
 	if p.peek(0) != 'M' && !p.isConvention() {
 		return ""
@@ -223,8 +224,8 @@ func (p *parser) ownParameters(hasModifiers bool) string {
 	return parameters + modifiers
 }
 
-// identifier reads a part of a qualified name, behind what is there of it, with a dot at
-// its end.
+// identifier reads a part of a qualified name and a dot at its end; before is the text of
+// the parts before it.
 func (p *parser) identifier(before string) string {
 	if !p.enter() {
 		return ""
@@ -258,15 +259,15 @@ func (p *parser) identifier(before string) string {
 	return p.plain(before, n)
 }
 
-// special are names that compilers give, by what else follows them: what is shown in their
-// place, or of what stands before them.
+// special are names that compilers generate, by the text that follows them: shown replaces
+// them, before goes before the preceding parts.
 var special = []struct{ name, follows, shown, before string }{
 	{"__ctor", "", "this", ""}, {"__dtor", "", "~this", ""}, {"__postblit", "MFZ", "this(this)", ""},
 	{"__init", "Z", "", "initializer for "}, {"__vtbl", "Z", "", "vtable for "}, {"__Class", "Z", "", "ClassInfo for "},
 	{"__Interface", "Z", "", "Interface for "}, {"__ModuleInfo", "Z", "", "ModuleInfo for "},
 }
 
-// plain reads a name of so many bytes, behind what is there of a qualified one.
+// plain reads a name of n bytes; before is the text of the parts before it.
 func (p *parser) plain(before string, n int) string {
 	if p.failed || n > len(p.s)-p.pos {
 		return p.fail()
@@ -286,7 +287,7 @@ func (p *parser) plain(before string, n int) string {
 	return before + name
 }
 
-// template reads a template instance of so many bytes; -1: it does not say how many.
+// template reads a template instance of n bytes; -1: its length is unknown.
 func (p *parser) template(n int) string {
 	if !p.enter() {
 		return ""
@@ -305,14 +306,14 @@ func (p *parser) template(n int) string {
 	return p.bounded(text)
 }
 
-// arguments reads those of a template.
+// arguments reads the arguments of a template.
 func (p *parser) arguments() string {
 	var list []string
 	for size := 0; !p.failed; {
 		if p.take("Z") {
 			return strings.Join(list, ", ")
 		}
-		p.take("H") // it is of a specialization
+		p.take("H") // a specialization
 		var one string
 		switch c := p.peek(0); c {
 		case 'S':
@@ -344,7 +345,7 @@ func (p *parser) arguments() string {
 	return ""
 }
 
-// kind is the first letter of the type that is next.
+// kind returns the first letter of the type that is next.
 func (p *parser) kind() byte {
 	q := parser{s: p.s, pos: p.pos}
 	for range maxDepth {
@@ -387,7 +388,7 @@ func (p *parser) symbol() string {
 	return p.fail()
 }
 
-// symbolAt reads a symbol at an index, of so many bytes; -1: of any.
+// symbolAt reads a symbol at an index, of n bytes; -1: of any length.
 func (p *parser) symbolAt(pos, n int) (text string, ok bool) {
 	was := *p
 	p.pos = pos

@@ -4,9 +4,9 @@ package dname
 
 import "strings"
 
-// LLVM is the readable form of a name as LLVM 22 has it, which reads names of plain parts
-// alone: of variables of type int, and of what compilers make for types and modules. ok is
-// false where it leaves the name as it is.
+// LLVM returns the readable form of a name as LLVM 22 writes it, which reads only names of
+// plain parts: of variables of type int, and of data that compilers generate for types and
+// modules. ok is false where LLVM leaves the name as it is.
 func LLVM(name string) (readable string, ok bool) {
 	if name == Main {
 		return "D main", true
@@ -46,8 +46,8 @@ func (p *parser) plainParts() string {
 	return text
 }
 
-// plainPart reads a part of a qualified name. That of a template is a name like others, and
-// constructors have theirs.
+// plainPart reads a part of a qualified name. The name of a template is read like others,
+// and constructors have names of their own.
 func (p *parser) plainPart(before string) string {
 	end := -1
 	if p.peek(0) == 'Q' {
@@ -77,7 +77,7 @@ func (p *parser) plainPart(before string) string {
 	return before + name
 }
 
-// intType reads the one type that LLVM knows, or a back reference to it.
+// intType reads the type int, the only one that LLVM knows, or a back reference to it.
 func (p *parser) intType() {
 	if p.enter() && !p.take("i") {
 		if p.peek(0) == 'Q' {

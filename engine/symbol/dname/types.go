@@ -14,8 +14,8 @@ var basic = map[byte]string{
 	'b': "bool", 'a': "char", 'u': "wchar", 'w': "dchar",
 }
 
-// enclosing are what stands around a type, by what it begins with, and other types of two
-// letters, which have nothing in them.
+// enclosing are the texts around a nested type, by its prefix; types of two letters have
+// nothing nested.
 var enclosing = []struct {
 	begins, before, after string
 	isAll                 bool
@@ -24,7 +24,7 @@ var enclosing = []struct {
 	{"Nn", "typeof(*null)", "", true}, {"zi", "cent", "", true}, {"zk", "ucent", "", true}, {"A", "", "[]", false},
 }
 
-// conventions are how functions are called.
+// conventions are the calling conventions of functions.
 var conventions = map[byte]string{'F': "", 'U': "extern(C) ", 'W': "extern(Windows) ", 'V': "extern(Pascal) ", 'R': "extern(C++) ", 'Y': "extern(Objective-C) "}
 
 func (p *parser) isConvention() bool {
@@ -70,7 +70,7 @@ func (p *parser) typ() string {
 	return p.fail()
 }
 
-// compound read the types that begin with a letter, behind it.
+// compound reads the types that begin with a letter, after that letter.
 var compound map[byte]func(p *parser) string
 
 func init() {
@@ -105,7 +105,7 @@ func init() {
 	}
 }
 
-// list reads so many things.
+// list reads n parts.
 func (p *parser) list(n int, read func() string) string {
 	var b strings.Builder
 	for i := 0; i < n && !p.failed; i++ {
@@ -120,8 +120,8 @@ func (p *parser) list(n int, read func() string) string {
 	return b.String()
 }
 
-// typeReference reads a back reference to a type. Those within what it leads to lie before
-// it, or they would go round.
+// typeReference reads a back reference to a type. References within its target must lead
+// further to the front, or they would go round.
 func (p *parser) typeReference(read func(p *parser) string) string {
 	if p.pos >= p.lastRef {
 		return p.fail()
@@ -139,13 +139,13 @@ func (p *parser) typeReference(read func(p *parser) string) string {
 	return text
 }
 
-// functionType reads a type of functions, but for the word that ends it.
+// functionType reads a type of functions, without the word that ends it.
 func (p *parser) functionType() string {
 	convention, attributes, parameters := p.function()
 	return p.bounded(convention + p.typ() + parameters + " " + attributes)
 }
 
-// function reads how a function is called, its attributes and parameters.
+// function reads the calling convention, attributes and parameters of a function.
 func (p *parser) function() (convention, attributes, parameters string) {
 	if !p.isConvention() {
 		return "", "", p.fail()
@@ -156,7 +156,8 @@ func (p *parser) function() (convention, attributes, parameters string) {
 	return convention, attributes, "(" + p.parameters() + ")"
 }
 
-// attributes reads those of a function. Those of its first parameter begin alike.
+// attributes reads the attributes of a function. Attributes of its first parameter begin
+// alike.
 func (p *parser) attributes() string {
 	text := ""
 	for p.peek(0) == 'N' {
@@ -175,7 +176,7 @@ func (p *parser) attributes() string {
 	return text
 }
 
-// modifiers reads those of this.
+// modifiers reads the modifiers of this.
 func (p *parser) modifiers() string {
 	text := ""
 	for len(text) <= maxOutput {
@@ -197,7 +198,7 @@ func (p *parser) modifiers() string {
 	return p.fail()
 }
 
-// parameters reads those of a function, to the end of the list.
+// parameters reads the parameters of a function, to the end of the list.
 func (p *parser) parameters() string {
 	text, n := "", 0
 	for !p.failed && p.pos < len(p.s) {
@@ -220,7 +221,7 @@ func (p *parser) parameters() string {
 	return p.fail()
 }
 
-// storage reads how a parameter is passed.
+// storage reads the storage class of a parameter.
 func (p *parser) storage() string {
 	text := ""
 	if p.take("M") {

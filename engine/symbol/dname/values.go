@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// value reads a value that is an argument of a template: name is its type's, and kind the
-// letter that begins that.
+// value reads a value that is an argument of a template: name is the name of its type, kind
+// the first letter of the type.
 func (p *parser) value(name string, kind byte) string {
 	if !p.enter() {
 		return ""
@@ -50,14 +50,14 @@ func (p *parser) value(name string, kind byte) string {
 	return p.fail()
 }
 
-// characters are how a character of a type is written that cannot be seen: how many digits
-// it has, and what begins it.
+// characters are the escapes of invisible characters by type: the prefix and the number of
+// digits.
 var characters = map[byte]struct {
 	begins string
 	digits int
 }{'a': {`\x`, 2}, 'u': {`\u`, 4}, 'w': {`\U`, 8}}
 
-// suffixes are what ends a number of a type.
+// suffixes are the suffixes of integers, by the letter of their type.
 var suffixes = map[byte]string{'h': "u", 't': "u", 'k': "u", 'l': "L", 'm': "uL"}
 
 // integer reads a number, a character or a truth value.
@@ -121,7 +121,7 @@ func (p *parser) real() string {
 	return text + p.s[start:p.pos]
 }
 
-// escapes are how bytes of a text are written.
+// escapes are the escapes of bytes in a text.
 var escapes = map[byte]string{'\t': `\t`, '\n': `\n`, '\r': `\r`, '\f': `\f`, '\v': `\v`}
 
 // text reads the bytes of a text, which are hexadecimal.
