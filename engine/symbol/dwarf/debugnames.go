@@ -25,25 +25,25 @@ const (
 	idxDieOffset   = 3 // DW_IDX_die_offset
 )
 
-// A nameIndex is a name index of .debug_names (DWARF 5, 6.1.1.4).
+// nameIndex is a name index of .debug_names (DWARF 5, 6.1.1.4).
 type nameIndex struct {
 	file         *file
 	data         []byte // the section, up to the end of the index
 	offset       uint64
 	format       format
-	augmentation string // who made it, as it says
+	augmentation string // the producer, by its own account
 
-	units, types, foreign uint64 // how many units are listed
-	unitList              uint64 // of compilation units, local type units and foreign ones; where it begins
-	buckets, names        uint64 // how many there are
-	bucketTable, hashes   uint64 // where the tables begin
+	units, types, foreign uint64 // counts of the units
+	unitList              uint64 // offset of the list of compilation units, local type units and foreign type units
+	buckets, names        uint64 // counts
+	bucketTable, hashes   uint64 // offsets of the tables
 	strings, offsets      uint64
 	pool                  uint64 // of entries
 
 	abbrevs map[uint64]*nameAbbrev
 }
 
-// A nameAbbrev is an abbreviation of the entries of an index.
+// nameAbbrev is an abbreviation of the entries of an index.
 type nameAbbrev struct {
 	tag   dw.Tag
 	attrs []nameAttr
@@ -54,8 +54,8 @@ type nameAttr struct {
 	form dw.Form
 }
 
-// nameIndexes are the indexes in .debug_names. An index that is not what it must
-// be is a problem; neither it nor what follows it is used.
+// nameIndexes are the indexes in .debug_names. A damaged index is a problem; neither it nor
+// later ones are used.
 func (f *file) nameIndexes() []*nameIndex {
 	list, err := f.debugNames.get(func() ([]*nameIndex, error) {
 		data, err := f.read(".debug_names")
@@ -70,8 +70,8 @@ func (f *file) nameIndexes() []*nameIndex {
 	return list
 }
 
-// readNameIndexes reads the headers of indexes. With an error come those before
-// the one that it is about.
+// readNameIndexes reads the headers of indexes. With an error it returns the indexes before
+// the damaged one.
 func (f *file) readNameIndexes(data []byte) (list []*nameIndex, err error) {
 	for off := uint64(0); off < uint64(len(data)); {
 		x, next, err := f.readNameIndex(data, off)
@@ -86,8 +86,8 @@ func (f *file) readNameIndexes(data []byte) (list []*nameIndex, err error) {
 	return list, nil
 }
 
-// readNameIndex reads the header of an index, and checks the units that it lists
-// (DWARF 5, 6.1.1.4.1 to 6.1.1.4.7). Padding gives no index.
+// readNameIndex reads the header of an index, and checks the units that it lists (DWARF 5,
+// 6.1.1.4.1 to 6.1.1.4.7). Padding is no index.
 func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64, err error) {
 	wrong := func(off uint64, format string, args ...any) (*nameIndex, uint64, error) {
 		return nil, 0, bad(".debug_names", off, format, args...)
@@ -137,8 +137,8 @@ func (f *file) readNameIndex(data []byte, off uint64) (x *nameIndex, next uint64
 	return x, end, nil
 }
 
-// findTables goes over the tables of an index whose header was read, and keeps where each
-// begins. It returns where the abbreviations do.
+// findTables records the offsets of the tables of an index whose header was read. It
+// returns the offset of the abbreviations.
 func (x *nameIndex) findTables(c *cursor, abbrevSize uint64) (abbrevs uint64) {
 	size := uint64(x.format.offsetSize)
 	x.unitList = c.off
@@ -163,13 +163,13 @@ func (x *nameIndex) findTables(c *cursor, abbrevSize uint64) (abbrevs uint64) {
 // listed is the offset of a compilation unit or a local type unit.
 func (x *nameIndex) listed(i uint64) uint64 { return x.word(x.unitList, i, int(x.format.offsetSize)) }
 
-// word is a number of a table.
+// word reads a number of a table.
 func (x *nameIndex) word(table, i uint64, size int) uint64 {
 	offset := table + i*uint64(size)
 	return uintAt(x.data[offset:offset+uint64(size)], x.format.isBigEndian)
 }
 
-// readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which lie before the pool.
+// readAbbrevs reads the abbreviations (DWARF 5, 6.1.1.4.7), which come before the pool.
 func (x *nameIndex) readAbbrevs(off uint64) error {
 	x.abbrevs = make(map[uint64]*nameAbbrev)
 	c := newCursor(x.data, x.format.isBigEndian, off, x.pool)
@@ -234,11 +234,11 @@ func hashOfName(name string) uint32 {
 	return h
 }
 
-// foldRune is the simple case folding of a character: of those that differ in
-// case only, the lower-case form of the upper-case one.
+// foldRune is the simple case folding of a character: the lower-case form of its upper-case
+// form.
 func foldRune(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
 
-// find calls f with where the entries of a name begin, until f returns false.
+// find calls f with the offsets of the series of entries of a name, until f returns false.
 func (x *nameIndex) find(name string, f func(off uint64) bool) error {
 	if x.buckets == 0 {
 		for i := range x.names {
@@ -269,7 +269,7 @@ func (x *nameIndex) find(name string, f func(off uint64) bool) error {
 	return nil
 }
 
-// isNamed says whether a string of the table of names is a name.
+// isNamed reports whether a string of the table of names is a name.
 func (x *nameIndex) isNamed(i uint64, name string) bool {
 	off, str := x.word(x.strings, i, int(x.format.offsetSize)), x.file.str
 	n := uint64(len(name))
@@ -279,10 +279,9 @@ func (x *nameIndex) isNamed(i uint64, name string) bool {
 	return off < uint64(len(str)) && uint64(len(str))-off > n && string(str[off:off+n]) == name && str[off+n] == 0
 }
 
-// Named returns the entries that .debug_names has of a name or linkage name, those
-// of which it proves right: each has the tag that the index says, and the name.
-// There are none where the object has no such index; one that has some need not
-// have all. An error is about the index.
+// Named returns the entries that .debug_names has for a name or linkage name and that match
+// it: each has the tag that the index states, and the name. There are none where the object
+// has no such index; an index need not have all. An error is about the index.
 func (r *Reader) Named(name string) (list []Entry, err error) {
 	err = r.protect(func() error {
 		for _, x := range r.main.nameIndexes() {
@@ -308,7 +307,7 @@ func (r *Reader) Named(name string) (list []Entry, err error) {
 	return list, err
 }
 
-// isCalled says whether a name is the entry's, or its linkage name.
+// isCalled reports whether a name is the entry's, or its linkage name.
 func (e Entry) isCalled(name string) bool {
 	named := false
 	for _, attr := range []dw.Attr{dw.AttrName, dw.AttrLinkageName, dw.AttrMIPSLinkageName} {
@@ -324,8 +323,8 @@ func (e Entry) isCalled(name string) bool {
 	return !named && e.Tag() == dw.TagNamespace && name == anonymous[dw.TagNamespace]
 }
 
-// entries calls f with the entries in a series of the pool (DWARF 5, 6.1.1.4.8),
-// those that are what the series says.
+// entries calls f with the entries in a series of the pool (DWARF 5, 6.1.1.4.8) that match
+// the series.
 func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	size := uint64(len(x.data))
 	if off >= size-x.pool {
@@ -364,8 +363,8 @@ func (x *nameIndex) entries(off uint64, f func(Entry) bool) error {
 	return nil
 }
 
-// entry is the debugging information entry that the values of an entry of the
-// pool lead to; none where its unit is not to be had.
+// entry is the debugging information entry that the values of an entry of the pool lead to;
+// none where its unit is unavailable.
 func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 	die := &values[idxDieOffset]
 	if die.form == 0 {
@@ -385,8 +384,8 @@ func (x *nameIndex) entry(values *[idxDieOffset + 1]value) (Entry, error) {
 	return b.entryAt(target)
 }
 
-// unitOf is the unit of an entry, of a skeleton the split unit; nil where it is
-// not to be had. Where an index has one unit, entries need not name it.
+// unitOf is the unit of an entry, for a skeleton the split unit; nil where it is
+// unavailable. Where an index has one unit, entries need not name it.
 func (x *nameIndex) unitOf(values *[idxDieOffset + 1]value) (*body, error) {
 	cu, tu := &values[idxCompileUnit], &values[idxTypeUnit]
 	n, limit := cu.n, x.units
@@ -417,8 +416,8 @@ func (x *nameIndex) unitOf(values *[idxDieOffset + 1]value) (*body, error) {
 	return split, err
 }
 
-// foreignUnit is a type unit in a split file: that of a compilation unit, where
-// one is named.
+// foreignUnit is a type unit in a split file: the file of a compilation unit, where one is
+// named.
 func (x *nameIndex) foreignUnit(i uint64, cu *value) (*body, error) {
 	if cu.form == 0 || cu.n >= x.units {
 		return nil, nil

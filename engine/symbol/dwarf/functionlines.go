@@ -9,23 +9,23 @@ import (
 	"sort"
 )
 
-// A coder reads functions with all that is in them, unit by unit.
+// coder reads functions with their lines and inlined calls, unit by unit.
 type coder struct {
 	r        *Reader
 	function FunctionCode
-	unit     *body // the one that was read last
-	holder   *body // what describes its functions: the split unit, if there is one
+	unit     *body // the last one that was read
+	holder   *body // the unit that describes its functions: the split unit, if there is one
 	list     []function
-	passed   uint64 // bytes of units since pages of the file were given back
-	budget   int64  // ranges of inlined calls, and steps to find them, that the unit may have yet
+	passed   uint64 // bytes of units since pages of the file were released
+	budget   int64  // ranges of inlined calls, and steps to find them, that the unit may still have
 	depths   []int  // of the calls of a function
 }
 
 // stepsPerByte bounds the work on the inlined calls of a unit by its size: an entry of a
-// call takes ten bytes at least, and what it takes to place it is its depth.
+// call takes ten bytes at least, and placing it takes as many steps as its depth.
 const stepsPerByte = 16
 
-// restEvery is after how many bytes of units the pages of the mapped file are given back.
+// restEvery is the bytes of units after which pages of the mapped file are released.
 const restEvery = 64 << 20
 
 // enter begins a unit.
@@ -51,7 +51,7 @@ func (c *coder) enter(u *unit) error {
 	return nil
 }
 
-// leave forgets the lines and files of the unit.
+// leave drops the lines and files of the unit.
 func (c *coder) leave() {
 	if b := c.unit; b != nil {
 		for _, b := range []*body{b, c.holder} {
@@ -78,7 +78,7 @@ func (f *file) forgetLines(off uint64) {
 	}
 }
 
-// read reads a function of a unit, given its code.
+// read reads a function of a unit from its pieces of code.
 func (c *coder) read(u *unit, pieces []codePiece) (isRead bool, err error) {
 	if err := c.enter(u); err != nil {
 		return false, err
@@ -129,13 +129,13 @@ func (r *Reader) linesOf(dst []CodeLine, b *body, code span) []CodeLine {
 	return dst
 }
 
-// calls reads the calls that were inlined into a function.
+// calls reads the inlined calls of a function.
 func (c *coder) calls(f *function) error {
 	x, count, err := c.holder.findInlines(f)
 	if err != nil {
 		return err
 	}
-	c.holder.file.kept.Add(-int64(count)) // nobody keeps them
+	c.holder.file.kept.Add(-int64(count)) // they are not kept
 	code := make([][]CodeRange, len(x.list))
 	for i, n := range x.where.index {
 		if n < 0 || i+1 == len(x.where.starts) {
@@ -174,7 +174,7 @@ func (c *coder) calls(f *function) error {
 }
 
 // rows calls yield with the row that position finds for each address of a span, and the
-// part of the span that it is for.
+// part of the span where it is valid.
 func (t *lineTable) rows(bounds span, yield func(part span, r *row)) {
 	for pos := bounds.start; pos < bounds.end; {
 		next := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].start > pos })

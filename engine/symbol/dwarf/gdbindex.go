@@ -2,8 +2,8 @@
 
 package dwarf
 
-// gdbIndexRanges are the ranges in the address table of .gdb_index; nil where
-// there is no table that can be used.
+// gdbIndexRanges are the ranges in the address table of .gdb_index; nil where no table is
+// usable.
 //
 // The format is described in gdb's manual ("The .gdb_index section format"): six
 // little-endian words (version, and the offsets of the CU list, the TU list, the
@@ -30,7 +30,7 @@ func (f *file) readGDBIndex(data []byte) []unitRange {
 		off, length := c.uint(8), c.uint(8)
 		u := f.unitAt(off)
 		if u == nil || u.offset != off || u.end != off+length {
-			return nil // of another state of the file
+			return nil // of another version of the file
 		}
 		units = append(units, u)
 	}

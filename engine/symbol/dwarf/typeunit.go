@@ -2,7 +2,7 @@
 
 package dwarf
 
-// A typeSection is .debug_types (DWARF 4, 7.5.1).
+// typeSection is .debug_types (DWARF 4, 7.5.1).
 type typeSection struct {
 	data  []byte
 	units []*unit
