@@ -15,11 +15,11 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// ROCm's compilers describe variables by operations of their own (AMDGPU LLVM Extensions for
-// Heterogeneous Debugging, "DIExpr"): typed ones, on a stack of location descriptions. They
-// stand in a DIExpression, and in older releases in a DIExpr.
+// ROCm's compilers describe variables by operations of their own (AMDGPU LLVM Extensions
+// for Heterogeneous Debugging, "DIExpr"): typed ones, on a stack of location descriptions.
+// They are in a DIExpression, and in older releases in a DIExpr.
 
-// An objectKind says what an entry of that stack is on the stack of DWARF.
+// objectKind is how an entry of that stack is represented on the stack of DWARF.
 type objectKind uint8
 
 const (
@@ -29,20 +29,20 @@ const (
 	vectorObject                      // a composite location
 )
 
-// An object is an entry of the stack.
+// object is an entry of the stack.
 type object struct {
 	kind  objectKind
 	typ   string // of LLVM
 	space uint64 // of a memoryObject
-	// isRecordValue says of a memoryObject that its address is a value of the record, whose type has
-	// the address space.
+	// isRecordValue is set for a memoryObject whose address is a value of the record, whose
+	// type has the address space.
 	isRecordValue bool
 	constant      uint64 // of a value
 	isConstant    bool
-	target        *object // of what DIOpAddrOf gave: what it points to
+	target        *object // the object that DIOpAddrOf took the address of
 }
 
-// A typedTranslator turns such operations into those of DWARF.
+// typedTranslator turns such operations into operations of DWARF.
 type typedTranslator struct {
 	values int
 	stack  []object
@@ -55,7 +55,7 @@ func isTyped(fields []Field) bool {
 	return len(fields) > 0 && strings.HasPrefix(fields[0].Value.Text, "DIOp")
 }
 
-// translateTyped translates the expression of a record that has that many values.
+// translateTyped translates the expression of a record that has a number of values.
 func translateTyped(fields []Field, values int) (Expression, error) {
 	t := typedTranslator{values: values}
 	for i := range fields {
@@ -77,13 +77,13 @@ func translateTyped(fields []Field, values int) (Expression, error) {
 	return t.end()
 }
 
-// Bounds on the stack and on what is written.
+// Bounds on the stack and on the output.
 const (
 	maxTyped      = 200
 	maxTypedBytes = 1 << 16
 )
 
-// splitArguments splits arguments at the commas that are in no brackets.
+// splitArguments splits arguments at the commas outside brackets.
 func splitArguments(text string) (list []string) {
 	depth, start := 0, 0
 	for i, c := range text {
@@ -105,8 +105,8 @@ func splitArguments(text string) (list []string) {
 	return list
 }
 
-// A typedOp is an operation: the number of its arguments, how many entries it pops, and what it
-// does with them, the top last.
+// typedOp is an operation: the number of its arguments, how many entries it pops, and its
+// effect on them, the top last.
 type typedOp struct {
 	arguments, pop int
 	do             func(t *typedTranslator, arguments []string, inputs []object) error
@@ -190,7 +190,8 @@ func (t *typedTranslator) emit(name string, operands ...uint64) {
 	}
 }
 
-// read makes the top entry of DWARF's stack, which is of an object, the object's value.
+// read turns the top entry of DWARF's stack, which represents an object, into the object's
+// value.
 func (t *typedTranslator) read(o object) (object, error) {
 	bits := typeBits(o.typ)
 	if o.kind == valueObject {
@@ -204,7 +205,7 @@ func (t *typedTranslator) read(o object) (object, error) {
 	return object{typ: o.typ}, nil
 }
 
-// locate makes an address one of its address space.
+// locate adds its address space to an address.
 func (t *typedTranslator) locate(o object) {
 	if o.space != 0 {
 		t.emit("DW_OP_constu", o.space)
@@ -212,7 +213,7 @@ func (t *typedTranslator) locate(o object) {
 	}
 }
 
-// truncate makes the top entry one of so many bits, and extends the sign.
+// truncate reduces the top entry to a number of bits, and extends the sign.
 func (t *typedTranslator) truncate(bits uint64, isSigned bool) {
 	if bits == 0 || bits >= 64 {
 		return
@@ -239,7 +240,7 @@ func (t *typedTranslator) argument(arguments []string, _ []object) error {
 	return t.pick(n, arguments[1])
 }
 
-// pick pushes one of the values once more.
+// pick pushes a copy of one of the values.
 func (t *typedTranslator) pick(n uint64, typ string) error {
 	if t.values == 0 {
 		return errors.New("there are no values")
@@ -294,7 +295,7 @@ func (t *typedTranslator) pushLane(arguments []string, _ []object) error {
 	return t.push(object{typ: arguments[0]})
 }
 
-// convert makes an integer one of another size, without sign.
+// convert resizes an integer without sign.
 func (t *typedTranslator) convert(arguments []string, inputs []object) error {
 	return t.resize(arguments[0], inputs[0], false)
 }
@@ -333,7 +334,7 @@ func (t *typedTranslator) byteOffset(arguments []string, inputs []object) error 
 	return t.offset(arguments[0], inputs, 8)
 }
 
-// offset moves what is below the top by so many units of bits.
+// offset moves the entry below the top by the top entry's number of units; unit is in bits.
 func (t *typedTranslator) offset(typ string, inputs []object, unit uint64) error {
 	count, err := t.read(inputs[1])
 	if err != nil {
@@ -374,7 +375,7 @@ func (t *typedTranslator) deref(arguments []string, inputs []object) error {
 	if !ok {
 		return fmt.Errorf("a value of type %s, expected a pointer", inputs[0].typ)
 	}
-	// A value of the record stands on the stack as it is, and nothing was done with it.
+	// A value of the record is on the stack unchanged, and nothing was done with it.
 	isRecordValue := t.values == 1 && inputs[0].kind == valueObject && len(t.stack) == 0 && len(t.out) == 2 && t.out[0] == dw.OpPick
 	if _, err := t.read(inputs[0]); err != nil {
 		return err
@@ -390,8 +391,8 @@ func (t *typedTranslator) readTop(_ []string, inputs []object) error {
 	return t.push(o)
 }
 
-// binaryOp is an operation on two values of one type. One that looks at the upper bits gets
-// them zero, or as the sign.
+// binaryOp is an operation on two values of one type. An operation that depends on the
+// upper bits gets them extended with zero, or with the sign.
 func binaryOp(name string, isExact, isSigned bool) typedOp {
 	return typedOp{0, 2, func(t *typedTranslator, _ []string, inputs []object) error {
 		if !isIntegerType(inputs[0].typ) && !strings.HasPrefix(inputs[0].typ, "ptr") || typeBits(inputs[0].typ) > 64 {
@@ -417,7 +418,7 @@ func binaryOp(name string, isExact, isSigned bool) typedOp {
 	}}
 }
 
-// part makes the top entry, which is of an object, a location of its own.
+// part turns the top entry, which represents an object, into a location of its own.
 func (t *typedTranslator) part(o object) error {
 	switch {
 	case o.target != nil:
@@ -456,7 +457,7 @@ func (t *typedTranslator) selectParts(_ []string, inputs []object) error {
 	return t.push(object{kind: vectorObject, typ: inputs[0].typ})
 }
 
-// composite puts entries together, the deepest one first. They stay below it: it is the last.
+// composite joins entries, the deepest one first. They stay below it, the last one.
 func (t *typedTranslator) composite(arguments []string, _ []object) error {
 	n, err := strconv.Atoi(arguments[0])
 	if err != nil || n <= 0 || n != len(t.stack) {
@@ -500,7 +501,7 @@ func (t *typedTranslator) fragment(arguments []string, _ []object) error {
 	return nil
 }
 
-// end makes the only entry a location description.
+// end turns the only entry into a location description.
 func (t *typedTranslator) end() (Expression, error) {
 	if len(t.stack) != 1 {
 		return Expression{}, fmt.Errorf("%d entries are left, expected one", len(t.stack))
@@ -516,7 +517,7 @@ func (t *typedTranslator) end() (Expression, error) {
 		}
 	}
 	if f := t.frag; f != nil {
-		// In the place of a translator that has written the location.
+		// Continue as a translator that has written the location.
 		last := translator{out: t.out, isStackValue: true, depth: 1, frag: f}
 		if err := last.end(); err != nil {
 			return e, err
@@ -545,7 +546,7 @@ func pointerSpace(typ string) (space uint64, ok bool) {
 	return 0, true
 }
 
-// vectorType takes a type of vectors or arrays apart.
+// vectorType splits a type of vectors or arrays.
 func vectorType(typ string) (count uint64, element string, ok bool) {
 	if len(typ) < 2 || typ[0] != '<' && typ[0] != '[' {
 		return 0, "", false
@@ -555,12 +556,12 @@ func vectorType(typ string) (count uint64, element string, ok bool) {
 	return count, strings.TrimSpace(element), ok && err == nil
 }
 
-// maxTypeText bounds the text of a type, and so how deep arrays are in arrays.
+// maxTypeText bounds the text of a type, and so the nesting of arrays.
 const maxTypeText = 1 << 10
 
 var floatBits = map[string]uint64{"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128, "ppc_fp128": 128}
 
-// typeBits is the size of a type of LLVM in bits; 0 where it is not known. Pointers to local
+// typeBits is the size of a type of LLVM in bits; 0 where it is unknown. Pointers to local
 // and private memory of AMD's processors have 32.
 func typeBits(typ string) uint64 {
 	if len(typ) > maxTypeText {

@@ -8,15 +8,14 @@ import (
 	"sort"
 )
 
-// A flow follows what records say through the blocks of a function. A record
-// holds up to the next one of its variable, on every path: where paths with
-// different records meet, none holds. So a record ends where one of its values
-// is computed again in the next round of a loop: on the first way there it did
-// not hold yet. This works only for values that are computed on every way to the
-// record; a record with other values says nothing.
+// flow propagates records through the blocks of a function. A record is valid up to the
+// next one of its variable, on every path: where paths with different records meet, none is
+// valid. So a record ends where a loop computes one of its values again: on the path into
+// the loop it was not valid yet. This works only for values that are computed on every path
+// to the record; a record with other values is ignored.
 type flow struct {
 	f       *Function
-	isKnown bool      // where each block goes
+	isKnown bool      // the successors of each block are known
 	preds   [][]int32 // blocks by block
 	results map[string]int32
 	left    *int // steps
@@ -24,7 +23,7 @@ type flow struct {
 	found   []recordSpan
 }
 
-// A recordSpan is instructions for which a record of a group holds.
+// recordSpan is instructions for which a record of a group is valid.
 type recordSpan struct {
 	span
 	record int
@@ -33,7 +32,7 @@ type recordSpan struct {
 // States of a block's ends, below the indexes of records.
 const (
 	unknownState = -2 // not reached yet
-	noState      = -1 // no record holds
+	noState      = -1 // no record is valid
 )
 
 func newFlow(f *Function, left *int) *flow {
@@ -47,7 +46,7 @@ func newFlow(f *Function, left *int) *flow {
 	return w
 }
 
-// findPreds finds from where each block is reached.
+// findPreds finds the predecessors of each block.
 func (w *flow) findPreds() {
 	f := w.f
 	names := map[string]int32{}
@@ -96,14 +95,14 @@ func (w *flow) end(block int) int32 {
 	return int32(len(w.f.instructions))
 }
 
-// An event is where a record begins to hold, or, with noState, where nothing does
-// any more.
+// event is the point where a record becomes valid, or, with noState, where the last one
+// ends.
 type event struct {
 	start int32 // before this instruction
 	state int
 }
 
-// events are what happens to a part of a variable.
+// events are the events of a part of a variable.
 func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 	var list []event
 	for i, d := range group {
@@ -119,7 +118,7 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 			if !own {
 				continue
 			}
-			// It holds as soon as its values are there.
+			// It is valid as soon as its values are computed.
 			e.start = 0
 			for _, name := range d.names {
 				if result, ok := w.results[name]; ok {
@@ -135,7 +134,7 @@ func (w *flow) events(group []*DebugRecord, part *Fragment) []event {
 	return list
 }
 
-// areComputed says whether the values of a record are there wherever it is
+// areComputed reports whether the values of a record are computed wherever the record is
 // reached. A declaration waits for them.
 func (w *flow) areComputed(d *DebugRecord) bool {
 	if d.Kind == DeclareRecord || d.Kind == DeclareValueRecord {
@@ -154,13 +153,12 @@ func (w *flow) areComputed(d *DebugRecord) bool {
 	return true
 }
 
-// blockAt is the block of an instruction; a record behind the last one is in the
-// last block.
+// blockAt is the block of an instruction; a record after the last one is in the last block.
 func (w *flow) blockAt(index int32) int32 {
 	return int32(sort.Search(len(w.f.blocks), func(k int) bool { return w.f.blocks[k].first > index })) - 1
 }
 
-// passes says whether every way to a block goes through another one.
+// passes reports whether every path to a block goes through another one.
 func (w *flow) passes(through, to int32) bool {
 	if through == 0 || !w.isKnown {
 		return true
@@ -189,17 +187,16 @@ func (w *flow) passes(through, to int32) bool {
 	return result
 }
 
-// find adds the instructions for which records of one part hold. It is false
-// where that is too much work.
+// find adds the instructions for which records of one part are valid. It is false where
+// that takes too many steps.
 func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 	f := w.f
 	events := w.events(group, part)
 	if *w.left -= len(group) + len(events) + len(f.blocks); *w.left < 0 {
 		return false
 	}
-	// The events of each block: a place between two blocks belongs to the block
-	// that its record is in, which is the later one, but for what follows the
-	// last instruction of a block.
+	// The events of each block: a point between two blocks belongs to the block of its
+	// record, the later one, except after the last instruction of a block.
 	first := make([]int, len(f.blocks)+1)
 	for i := range f.blocks {
 		from := f.blocks[i].first
@@ -243,8 +240,8 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 	return true
 }
 
-// meet is the state at the beginning of a block: what holds at the end of every
-// block before it.
+// meet is the state at the beginning of a block: the record that is valid at the end of
+// every predecessor.
 func (w *flow) meet(block int, out []int) int {
 	if block == 0 || !w.isKnown {
 		return noState
@@ -269,8 +266,7 @@ func (w *flow) add(s span, record int) {
 	w.found = append(w.found, recordSpan{s, record})
 }
 
-// take returns what was found in a scope, by place, neighbours joined, and
-// forgets it.
+// take returns the records found in a scope, by place, neighbours joined, and drops them.
 func (w *flow) take(scope []span) []recordSpan {
 	slices.SortStableFunc(w.found, func(a, b recordSpan) int {
 		return cmp.Or(cmp.Compare(a.record, b.record), cmp.Compare(a.start, b.start))

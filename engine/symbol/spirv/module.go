@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spirv reads the debug information of SPIR-V modules: where every
-// instruction comes from, and the variables, types, macros and source files.
+// Package spirv reads the debug information of SPIR-V modules: the source position of every
+// instruction, and the variables, types, macros and source files.
 //
 // It reads the extended instruction sets "DebugInfo" (cited by its sections),
-// "SPIRV.debug", "OpenCL.DebugInfo.100" and "NonSemantic.Shader.DebugInfo", its
-// versions 100, 101 and 200, which differ by rows of tables, and the core
-// instructions OpLine, OpNoLine, OpSource, OpString and OpName. A version that is
-// not known is read as one that is. What cannot be read is a problem with its word
-// offset; what can be read around it is kept.
+// "SPIRV.debug", "OpenCL.DebugInfo.100" and "NonSemantic.Shader.DebugInfo", its versions
+// 100, 101 and 200, which differ by rows of tables, and the core instructions OpLine,
+// OpNoLine, OpSource, OpString and OpName. An unknown version is read as a known one. An
+// unreadable part is a problem with its word offset; the rest is read.
 package spirv
 
 import (
@@ -26,13 +25,13 @@ const (
 	headerWords = 5
 	// maxProblems bounds the list of problems.
 	maxProblems = 1000
-	// maxChain bounds how deep scopes, calls that were inlined, and types nest.
+	// maxChain bounds the nesting of scopes, inlined calls, and types.
 	maxChain = 256
-	// maxQuoted bounds what a problem quotes, in bytes.
+	// maxQuoted bounds a quotation in a problem, in bytes.
 	maxQuoted = 80
 )
 
-// A Module is a SPIR-V module. It may be used concurrently.
+// Module is a SPIR-V module. It may be used concurrently.
 type Module struct {
 	name  string
 	words []uint32
@@ -55,7 +54,7 @@ type Module struct {
 	names, linkage, entries map[uint32]string // of functions, while reading
 }
 
-// A function is an OpFunction with what belongs to it.
+// function is an OpFunction and its data.
 type function struct {
 	id           uint32
 	name         string
@@ -64,16 +63,16 @@ type function struct {
 	count        int    // of its instructions
 	line         lineState
 	marks        []walk
-	isDontInline bool // its Function Control says so
+	isDontInline bool // from its Function Control
 }
 
-// Is tells whether data begins as a SPIR-V module does, in either byte order.
+// Is reports whether data begins as a SPIR-V module does, in either byte order.
 func Is(_ string, data []byte) bool {
 	return len(data) >= 4 && (binary.LittleEndian.Uint32(data) == magic || binary.BigEndian.Uint32(data) == magic)
 }
 
-// Read reads a module; name is what problems call it. It is an error when data
-// does not begin with a module's header. The Module keeps nothing of data.
+// Read reads a module; name is its name in problems. It is an error when data does not
+// begin with a module's header. The Module keeps nothing of data.
 func Read(name string, data []byte) (*Module, error) {
 	if !Is(name, data) {
 		return nil, fmt.Errorf("%s: word 0: expected the magic number of SPIR-V, 0x%08x in either byte order", name, magic)
@@ -108,7 +107,7 @@ func Read(name string, data []byte) (*Module, error) {
 	return m, nil
 }
 
-// problem notes what is wrong at a word.
+// problem records a fault at a word.
 func (m *Module) problem(word uint32, format string, args ...any) {
 	if len(m.problems) == maxProblems {
 		m.more++
@@ -117,7 +116,7 @@ func (m *Module) problem(word uint32, format string, args ...any) {
 	m.problems = append(m.problems, fmt.Sprintf("%s: word 0x%x: ", m.name, word)+fmt.Sprintf(format, args...))
 }
 
-// Problems are what could not be read, each with its place.
+// Problems are the unreadable parts, each with its place.
 func (m *Module) Problems() []string {
 	if m.more == 0 {
 		return m.problems
@@ -128,14 +127,14 @@ func (m *Module) Problems() []string {
 // Format is "spirv".
 func (m *Module) Format() string { return "spirv" }
 
-// instruction is the opcode of the instruction at a word, and the word behind
-// it; the module was scanned up to there.
+// instruction returns the opcode of the instruction at a word, and the word behind it; the
+// module was scanned up to there.
 func (m *Module) instruction(word uint32) (op uint16, end uint32) {
 	return uint16(m.words[word]), word + m.words[word]>>16
 }
 
-// text reads a string of a literal operand, UTF-8 that a zero ends (SPIR-V,
-// 2.2.1), and gives the word behind it.
+// text reads a string of a literal operand, UTF-8 that a zero ends (SPIR-V, 2.2.1), and
+// returns the word behind it.
 func (m *Module) text(word, end uint32) (s string, next uint32, ok bool) {
 	var b strings.Builder
 	for ; word < end; word++ {
@@ -153,7 +152,7 @@ func (m *Module) text(word, end uint32) (s string, next uint32, ok bool) {
 	return b.String(), end, false
 }
 
-// literal is text, whose absence of an end is a problem.
+// literal is text, except that a missing end is a problem.
 func (m *Module) literal(word, end uint32, what string) string {
 	s, _, ok := m.text(word, end)
 	if !ok {
@@ -162,7 +161,7 @@ func (m *Module) literal(word, end uint32, what string) string {
 	return s
 }
 
-// isValid says whether an ID is within the bound of the header.
+// isValid reports whether an ID is within the bound of the header.
 func (m *Module) isValid(id uint32) bool { return id != 0 && id < m.bound }
 
 // scan reads every instruction once.
@@ -186,15 +185,14 @@ func (m *Module) scan() {
 	s.endFunction(end)
 }
 
-// minimal is how many words instructions have at least, those that are read by
-// their places.
+// minimal is the least number of words of the instructions that are read by index.
 var minimal = map[uint16]uint32{
 	opSourceContinued: 2, opSource: 3, opName: 3, opString: 3, opLine: 4, opExtInstImport: 3, opExtInst: 5,
 	opExtInstWithForwardRefsKHR: 5, opEntryPoint: 4, opTypeInt: 4, opConstant: 4, opFunction: 5, opFunctionCall: 4, opVariable: 4, opDecorate: 3,
 	opLabel: 2, opBranch: 2, opBranchConditional: 4, opSwitch: 3,
 }
 
-// A scanner is what a scan knows of the instructions before.
+// scanner is the state of a scan.
 type scanner struct {
 	*Module
 	isInFunction bool // a function
@@ -205,7 +203,7 @@ func (s *scanner) instruction(op uint16, word, end uint32) {
 	m, w := s.Module, s.words[word:end]
 	if need := minimal[op]; uint32(len(w)) < need {
 		m.problem(word, "instruction %d of %d words, expected at least %d", op, len(w), need)
-		// Its words are read no more; the instruction itself still counts.
+		// Its words are not read; the instruction itself still counts.
 		op = 0
 	}
 	if place := resultAt(op); place != 0 && place < len(w) {
@@ -256,8 +254,8 @@ func (s *scanner) instruction(op uint16, word, end uint32) {
 	}
 }
 
-// importSet notes a set of debug information. One that is not known is said: its
-// records are read as those of another version, or not at all.
+// importSet records a set of debug information. An unknown one is a problem: its records
+// are read as another version's, or not at all.
 func (m *Module) importSet(id uint32, name string, word uint32) {
 	set := setByName(name)
 	switch {
@@ -271,7 +269,7 @@ func (m *Module) importSet(id uint32, name string, word uint32) {
 	}
 }
 
-// shorten cuts what is quoted from a module.
+// shorten cuts a quotation from a module.
 func shorten(text string) string {
 	if len(text) > maxQuoted {
 		return strings.ToValidUTF8(text[:maxQuoted], "") + "..."
@@ -288,7 +286,7 @@ func (s *scanner) endFunction(word uint32) {
 	}
 }
 
-// define notes the instruction of a result.
+// define records the instruction of a result.
 func (m *Module) define(id, word uint32) {
 	if !m.isValid(id) {
 		m.problem(word, "result %%%d, expected an ID from 1 to the bound of %d", id, m.bound)
@@ -301,8 +299,8 @@ func (m *Module) define(id, word uint32) {
 	m.defs[id] = word
 }
 
-// finishFunctions gives every function a name of its own: its symbol's, that of
-// its OpName, that of its entry point, or its ID.
+// finishFunctions gives every function a distinct name: the name of its symbol, of its
+// OpName, of its entry point, or its ID.
 func (m *Module) finishFunctions() {
 	taken := func(i int, name string) bool {
 		if _, ok := m.byName[name]; ok || name == "" {
@@ -325,8 +323,8 @@ func (m *Module) finishFunctions() {
 	}
 }
 
-// functionOf finds the function that holds a word, OpFunction included; nil: none
-// does.
+// functionOf finds the function that contains a word, OpFunction included; nil: there is
+// none.
 func (m *Module) functionOf(word uint32) *function {
 	i := sort.Search(len(m.functions), func(i int) bool { return m.functions[i].end > word })
 	if i < len(m.functions) && m.functions[i].word <= word {
@@ -365,7 +363,7 @@ func (m *Module) constant(id uint32) (v uint64, signed, ok bool) {
 	return v, signed, true
 }
 
-// isVoid says whether an ID is that of OpTypeVoid.
+// isVoid reports whether an ID is an OpTypeVoid.
 func (m *Module) isVoid(id uint32) bool {
 	word, ok := m.defs[id]
 	return ok && uint16(m.words[word]) == opTypeVoid

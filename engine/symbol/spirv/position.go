@@ -13,17 +13,17 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// lineState is what OpLine or DebugLine said last. OpLine names a file by an
-// OpString, DebugLine a DebugSource; 0: nothing is known.
+// lineState is the position of the last OpLine or DebugLine. OpLine names a file by an
+// OpString, DebugLine by a DebugSource; 0: unknown.
 type lineState struct{ file, line, column uint32 }
 
-// A place is where instructions come from, as far as was said.
+// place is the source position of instructions, as far as it is known.
 type place struct {
 	scope, inlined uint32
 	lineState
 }
 
-// A step is an instruction of a function on a walk.
+// step is an instruction of a function on a walk.
 type step struct {
 	index int
 	word  uint32 // the word
@@ -31,38 +31,37 @@ type step struct {
 	place place
 }
 
-// A walk is where a walk over a function has come to: the next instruction, and
-// what holds before it.
+// walk is the state of a walk over a function: the next instruction, and the place before
+// it.
 type walk struct {
 	step
 	isInBlock bool // a block
 }
 
-// markEvery is how many instructions lie between two walks that are kept, from
-// which positions are looked up.
+// markEvery is the number of instructions between two stored walks, from which positions
+// are looked up.
 const markEvery = 256
 
-// begin is a walk over a function.
+// begin returns a walk over a function.
 func (f *function) begin() walk {
 	return walk{step: step{word: f.start, place: place{lineState: f.line}}}
 }
 
-// walk goes through the instructions of a function from its first one on.
+// walk visits the instructions of a function from its first one on.
 func (m *Module) walk(f *function, yield func(step) bool) {
 	m.walkFrom(f, f.begin(), func(s step, _ walk) bool { return yield(s) })
 }
 
-// walkFrom goes through the instructions of a function; yield gets each, and the
-// walk as it was before. A place applies to what follows the instruction that
-// says it, up to the end of the block (DebugInfo, 4.7; SPIR-V, OpLine). A
-// terminator belongs to the block that it ends.
+// walkFrom visits the instructions of a function; yield gets each, and the walk before it.
+// A place applies to the instructions after the one that sets it, up to the end of the
+// block (DebugInfo, 4.7; SPIR-V, OpLine). A terminator belongs to the block that it ends.
 func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
 	for ; s.word < f.end; s.index++ {
 		before := s
 		op, end := m.instruction(s.word)
 		s.op = op
 		if op == opLabel || op == opFunctionEnd {
-			if s.isInBlock { // the block ended with an instruction that is not known
+			if s.isInBlock { // the block ended with an unknown instruction
 				s.place = place{}
 			}
 			s.isInBlock = op == opLabel
@@ -88,8 +87,8 @@ func (m *Module) walkFrom(f *function, s walk, yield func(step, walk) bool) {
 	}
 }
 
-// saysPlace tells instructions that say where others come from. They come from
-// nowhere themselves: between two of them scope and line may not belong together.
+// setsPlace reports whether an instruction sets the place of later ones. It has no place
+// itself: between two of them scope and line may not belong together.
 func (m *Module) setsPlace(op uint16, word uint32) bool {
 	switch op {
 	case opLine, opNoLine:
@@ -102,7 +101,7 @@ func (m *Module) setsPlace(op uint16, word uint32) bool {
 	return false
 }
 
-// change applies the record at a word to what holds after it.
+// change applies the record at a word to the place after it.
 func (m *Module) change(p *place, word uint32) {
 	r := m.recordAt(word)
 	if r == nil {
@@ -131,7 +130,7 @@ func (m *Module) recordAt(word uint32) *Record {
 	return &m.records[i]
 }
 
-// Positions are where all instructions of all functions come from.
+// Positions are the source positions of all instructions of all functions.
 func (m *Module) Positions() iter.Seq[symbol.Position] {
 	return func(yield func(symbol.Position) bool) {
 		for i := range m.functions {
@@ -186,7 +185,7 @@ func (m *Module) Calls() iter.Seq[symbol.Call] {
 	}
 }
 
-// frames are the function at a place and those that it was inlined into.
+// frames are the function at a place and the functions it was inlined into.
 func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []string) {
 	first := symbol.Frame{Line: int(p.line), Column: int(p.column)}
 	first.File, first.Source = m.file(p.file)
@@ -222,7 +221,7 @@ func (m *Module) frames(f *function, p place) (frames []symbol.Frame, scopes []s
 	}
 }
 
-// describeFrame says what function a scope is in.
+// describeFrame fills a frame with the function that a scope is in.
 func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
 	info := m.infos[m.byID[scope]]
 	frame.Discriminator = info.discriminator
@@ -244,8 +243,8 @@ func (m *Module) describeFrame(frame *symbol.Frame, f *function, scope uint32) {
 	frame.StartLine = m.line(function, "Line")
 }
 
-// file is the path and the text of a file, by the ID of its DebugSource or of
-// the OpString of its name.
+// file is the path and the text of a file, by the ID of its DebugSource or of the OpString
+// of its name.
 func (m *Module) file(id uint32) (path, text string) {
 	if i, ok := m.texts[id]; ok {
 		return m.sources[i].Path, m.sources[i].Text
@@ -253,8 +252,8 @@ func (m *Module) file(id uint32) (path, text string) {
 	return m.strings[id], ""
 }
 
-// Find returns the position that a text names; see symbol.IR. An ID of a function
-// stands for its first instruction.
+// Find returns the position that a text names; see symbol.IR. An ID of a function names its
+// first instruction.
 func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	name, offset, counted := cutPosition(text)
 	if !counted && !strings.HasPrefix(text, "%") {
@@ -280,8 +279,7 @@ func (m *Module) Find(text string, hex bool) (symbol.Position, error) {
 	return symbol.Position{}, fmt.Errorf("expected FUNCTION+INSTRUCTION of a function of the module, %%ID of a result, or the offset of a word")
 }
 
-// cutPosition takes FUNCTION+INSTRUCTION apart. The last + counts: names may have
-// others.
+// cutPosition splits FUNCTION+INSTRUCTION. The last + counts: names may have others.
 func cutPosition(text string) (name string, instruction uint64, ok bool) {
 	if i := strings.LastIndexByte(text, '+'); i > 0 {
 		if n, err := parseNumber(text[i+1:], false); err == nil {
@@ -291,8 +289,7 @@ func cutPosition(text string) (name string, instruction uint64, ok bool) {
 	return text, 0, false
 }
 
-// parseNumber reads a decimal number, or a hexadecimal one behind 0x or where
-// hex says so.
+// parseNumber reads a decimal number, or a hexadecimal one after 0x or where hex is true.
 func parseNumber(text string, hex bool) (uint64, error) {
 	if digits, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {
 		return strconv.ParseUint(digits, 16, 64)
@@ -304,8 +301,8 @@ func parseNumber(text string, hex bool) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// findFunction finds a function by its name, its ID, that of its entry point, or
-// the source's name where one function only has it.
+// findFunction finds a function by its name, its ID, the name of its entry point, or the
+// source's name where only one function has it.
 func (m *Module) findFunction(name string) *function {
 	if name == "" {
 		return nil
@@ -340,8 +337,8 @@ func (m *Module) findInstruction(f *function, index uint64) (p symbol.Position, 
 	return m.first(f, func(s step) bool { return uint64(s.index) >= index }), nil
 }
 
-// findWord finds the instruction that holds a word. OpFunction stands for the
-// first instruction.
+// findWord finds the instruction that contains a word. OpFunction refers to the first
+// instruction.
 func (m *Module) findWord(word uint64) (p symbol.Position, err error) {
 	if word >= uint64(len(m.words)) {
 		return p, fmt.Errorf("word 0x%x, expected one of the %d of the module", word, len(m.words))
@@ -356,7 +353,7 @@ func (m *Module) findWord(word uint64) (p symbol.Position, err error) {
 	}), nil
 }
 
-// mark keeps walks of every function.
+// mark stores walks of every function.
 func (m *Module) mark() {
 	for i := range m.functions {
 		f := &m.functions[i]
@@ -369,8 +366,8 @@ func (m *Module) mark() {
 	}
 }
 
-// first is the position of the first instruction of a function for which is
-// answers true. It must answer true for all that follow as well.
+// first is the position of the first instruction of a function for which is returns true.
+// is must return true for all later ones, too.
 func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
 	from := f.begin()
 	if n := sort.Search(len(f.marks), func(i int) bool { return is(f.marks[i].step) }); n > 0 {

@@ -2,18 +2,17 @@
 
 package spirv
 
-// A scopeInfo is what follows from what is around a record.
+// scopeInfo is data that a record inherits from the scopes around it.
 type scopeInfo struct {
 	function      int    // the DebugFunction that the scope is in, a record; -1: none
 	source        uint32 // the file, as Module.file takes it; 0: unknown
 	discriminator uint64 // of the innermost DebugLexicalBlockDiscriminator
-	depth         int    // of a chain of calls; 0: not known yet
-	// isCut says that what a DebugInlinedAt was inlined into is left out.
+	depth         int    // of a chain of calls; 0: unknown
+	// isCut is set where the outer calls of a DebugInlinedAt are left out.
 	isCut bool
 }
 
-// resolveScopes follows the parents of every scope, and the calls that calls were
-// inlined with, once.
+// resolveScopes follows the parents of every scope, and the chains of inlined calls, once.
 func (m *Module) resolveScopes() {
 	m.infos = make([]scopeInfo, len(m.records))
 	const (
@@ -53,13 +52,13 @@ func (m *Module) resolveScopes() {
 	}
 }
 
-// parent is the record around a scope; -1: none. What is around a function is of
-// no function.
+// parent is the record around a scope; -1: none. The scopes around a function are in no
+// function.
 func (m *Module) parent(i int) int {
 	r := &m.records[i]
 	name := "Parent"
 	switch r.Op {
-	case DebugTypeTemplate: // compilers give it where its target stands
+	case DebugTypeTemplate: // compilers use it in place of its target
 		name = "Target"
 		fallthrough
 	case DebugLexicalBlock, DebugLexicalBlockDiscriminator, DebugFunction, DebugFunctionDeclaration, DebugTypeComposite,
@@ -73,7 +72,7 @@ func (m *Module) parent(i int) int {
 	return -1
 }
 
-// infoIn is what is known of a record from itself and from what is around it.
+// infoIn is the info of a record from itself and from its parent.
 func (m *Module) infoIn(i, parent int) scopeInfo {
 	r := &m.records[i]
 	info := scopeInfo{function: -1}
@@ -95,8 +94,7 @@ func (m *Module) infoIn(i, parent int) scopeInfo {
 	return info
 }
 
-// resolveCalls cuts a chain of calls where it comes back to itself or is too
-// deep.
+// resolveCalls cuts a chain of calls where it returns to itself or is too deep.
 func (m *Module) resolveCalls(i int) {
 	var path []int
 	depth := 0

@@ -8,12 +8,11 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// checksumPrefix begins the text of a DebugSource that the LLVM/SPIR-V
-// translator writes a checksum to, "//__CSK_MD5:HEX".
+// checksumPrefix begins the text of a DebugSource in which the LLVM/SPIR-V translator put a
+// checksum, "//__CSK_MD5:HEX".
 const checksumPrefix = "//__CSK_"
 
-// readSources collects the source files: those of DebugSource, and those that
-// OpSource names.
+// readSources collects the source files of DebugSource and OpSource.
 func (m *Module) readSources() {
 	more := continued{Module: m, index: -1}
 	for i := range m.records {
@@ -50,7 +49,7 @@ func (m *Module) readSources() {
 	for i := range m.sources {
 		m.sources[i].Text = cutPreamble(m.sources[i].Text)
 	}
-	// A DebugSource without text has that of the OpSource of its file.
+	// A DebugSource without text has the text of the OpSource of its file.
 	texts := map[string]string{}
 	for _, s := range m.sources {
 		if s.HasText {
@@ -64,8 +63,8 @@ func (m *Module) readSources() {
 	}
 }
 
-// A continued text is put together from many strings; all texts together have at
-// most as many bytes as the module.
+// continued puts a text together from many strings; all texts together have at most as many
+// bytes as the module.
 type continued struct {
 	*Module
 	text  strings.Builder
@@ -132,7 +131,7 @@ func (m *Module) readOpSources() {
 	}
 }
 
-// cutChecksum takes the checksum off the text of a DebugSource.
+// cutChecksum cuts the checksum off the text of a DebugSource.
 func cutChecksum(text string) (rest, checksum string) {
 	sum, ok := strings.CutPrefix(text, checksumPrefix)
 	if !ok {
@@ -149,8 +148,8 @@ const (
 	preambleEnd  = "#line 1\n"
 )
 
-// cutPreamble takes off what a compiler wrote before a source, so that lines are
-// those of the file.
+// cutPreamble cuts off the lines that a compiler wrote before a source, so that line
+// numbers are the file's.
 func cutPreamble(text string) string {
 	rest := text
 	for strings.HasPrefix(rest, preambleLine) {
@@ -165,7 +164,7 @@ func cutPreamble(text string) string {
 // Sources are the source files that the module names.
 func (m *Module) Sources() []symbol.SourceFile { return m.sources }
 
-// Macros are those of DebugMacroDef and DebugMacroUndef, in the module's order.
+// Macros are the macros of DebugMacroDef and DebugMacroUndef, in the module's order.
 func (m *Module) Macros() []symbol.Macro {
 	var list []symbol.Macro
 	for i := range m.records {

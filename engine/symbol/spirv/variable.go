@@ -8,10 +8,10 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol"
 )
 
-// An instance is a variable, or what a call that was inlined has of it.
+// instance is a variable in the function or in one inlined call.
 type instance struct{ variable, inlined uint32 }
 
-// A change is a DebugDeclare or DebugValue in a function.
+// change is a DebugDeclare or DebugValue in a function.
 type change struct {
 	instance
 	index     int // of the instruction
@@ -22,21 +22,20 @@ type change struct {
 	indexes   []uint32
 	part      fragmentRange
 	out       symbol.VariableRange
-	// isGone says that the variable has no value from here on.
+	// isGone is set where the variable has no value from here on.
 	isGone bool
 }
 
-// Variables are the global and local variables, with where they are while
-// instructions run. A declaration holds from its instruction to the end of the
-// function. A value holds until the variable changes, along every way that
-// control can go.
+// Variables are the global and local variables, with their places while instructions run. A
+// declaration is valid from its instruction to the end of the function. A value is valid
+// until the variable changes, along every path of control.
 func (m *Module) Variables() []symbol.Variable {
 	ranges := map[instance][]symbol.VariableRange{}
 	t := &translator{Module: m, known: map[applied]translation{}}
 	for i := range m.functions {
 		t.functionVariables(&m.functions[i], ranges)
 	}
-	instances := map[uint32][]uint32{} // of a variable: how it was inlined
+	instances := map[uint32][]uint32{} // of a variable: its inlined calls
 	for key := range ranges {
 		instances[key.variable] = append(instances[key.variable], key.inlined)
 	}
@@ -65,7 +64,7 @@ func (m *Module) Variables() []symbol.Variable {
 	return list
 }
 
-// variable is what a record says of a variable.
+// variable is the variable of a record.
 func (m *Module) variable(i int) symbol.Variable {
 	r := &m.records[i]
 	v := symbol.Variable{
@@ -88,8 +87,8 @@ func (m *Module) variable(i int) symbol.Variable {
 	return v
 }
 
-// globalVariable is a variable of the whole program, with its address or, where
-// it is a constant, its value.
+// globalVariable is a variable of the whole program, with its address or, where it is a
+// constant, its value.
 func (m *Module) globalVariable(i int) symbol.Variable {
 	v := m.variable(i)
 	v.IsGlobal = true
@@ -100,7 +99,7 @@ func (m *Module) globalVariable(i int) symbol.Variable {
 	if _, isRecord := m.byID[id]; isRecord {
 		switch r := m.find(id); {
 		case r == nil: // it was optimized out
-		case r.Op == DebugExpression: // its value, without anything to begin with
+		case r.Op == DebugExpression: // its value, without any input
 			out := symbol.VariableRange{}
 			var err error
 			if out.Expression, out.IsAddress, err = m.Expression(r, false); err != nil {
@@ -159,7 +158,7 @@ func (m *translator) variableChange(r *Record, inlined uint32) (c change, ok boo
 	return c, true
 }
 
-// A translator translates each expression once.
+// translator translates each expression once.
 type translator struct {
 	*Module
 	known map[applied]translation
@@ -171,7 +170,7 @@ type applied struct {
 	isAddress bool
 }
 
-// A translation is an expression, or why there is none.
+// translation is an expression, or why there is none.
 type translation struct {
 	expression
 	problem string
@@ -194,8 +193,7 @@ func (m *translator) translate(id uint32, address bool) translation {
 	return t
 }
 
-// overlaps says whether two changes are of parts of a variable that have
-// something in common.
+// overlaps reports whether two changes describe overlapping parts of a variable.
 func (c *change) overlaps(d *change) bool {
 	n := min(len(c.indexes), len(d.indexes))
 	if !slices.Equal(c.indexes[:n], d.indexes[:n]) {
@@ -207,8 +205,7 @@ func (c *change) overlaps(d *change) bool {
 	return c.part.offset < d.part.offset+d.part.size && d.part.offset < c.part.offset+c.part.size
 }
 
-// A block is a basic block of a function, with the blocks that control can come
-// from.
+// block is a basic block of a function, with its predecessors.
 type block struct {
 	start, end int // instructions
 	before     []int
