@@ -4,7 +4,7 @@ package symbol
 
 import "strings"
 
-// adaOperators maps GNAT's names of operators to those of Ada's source.
+// adaOperators maps GNAT's names of operators to Ada's spelling.
 //
 //nolint:misspell // as GNAT spells them
 var adaOperators = map[string]string{

@@ -22,7 +22,7 @@ type IR interface {
 	// Find returns the position that a text names: FUNCTION+INSTRUCTION, %ID of an
 	// instruction's result, or an offset (see Position.Offset). FUNCTION is the name or the
 	// ID of a function, and alone its first instruction. A bare number is decimal, or
-	// hexadecimal if hex is true. The error tells what was expected.
+	// hexadecimal if hex is true. The error names the expected texts.
 	Find(text string, hex bool) (Position, error)
 	// Calls are the direct calls of the module's functions, in the module's order.
 	Calls() iter.Seq[Call]
@@ -74,8 +74,8 @@ type Operand struct {
 	// Value is a string (the ID of another record, or the name of a value of an
 	// enumeration), an int64, a uint64, a bool, or a list of such ([]any).
 	Value any
-	// Text is the string or the number of the module that a Value that is an ID stands for.
-	// HasText is false where it stands for none.
+	// Text is the string or the number that the ID in Value refers to.
+	// HasText is false where there is none.
 	Text    string
 	HasText bool
 }

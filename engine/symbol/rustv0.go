@@ -78,7 +78,7 @@ func markRust(name string) (string, map[string]string) {
 }
 
 // shift inserts the underscores, and moves back references with their targets.
-// Longer numbers move what is behind them in turn, so it repeats until nothing grows.
+// Longer numbers move the text behind them in turn, so it repeats until nothing grows.
 func (r *rustLayout) shift(text string) string {
 	inserted := make([]int, len(text)) // bytes behind each offset
 	for _, offset := range r.empty {

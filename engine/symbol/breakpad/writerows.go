@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// frame writes a STACK CFI INIT record and those that change it. Where a row
-// cannot be said the record ends before it, and another one begins behind.
+// frame writes a STACK CFI INIT record and the records that change it. Before a row that
+// cannot be expressed the record ends, and another one begins after it.
 func (x *writer) frame(f *SourceFrame) error {
 	w := frameWriter{writer: x, limits: f.Range}
 	err := f.Rows(func(row *cfi.Row) bool { w.row(row); return true })
@@ -21,20 +21,20 @@ func (x *writer) frame(f *SourceFrame) error {
 	return err
 }
 
-// A ruleText is a rule as it is written.
+// ruleText is a rule as it is written.
 type ruleText struct {
 	column uint64
 	text   string
 }
 
-// A frameWriter gathers what is said of one stretch of code, whose end is not
-// known before a row comes that cannot be said.
+// frameWriter gathers the records of one stretch of code, which ends before a row that
+// cannot be expressed.
 type frameWriter struct {
 	*writer
 	limits     Range
 	start, to  uint64 // the stretch
 	open       bool
-	init, rest []byte // the rules of INIT; the records behind it
+	init, rest []byte // the rules of INIT; the records after it
 	cfa        string
 	rules      []ruleText
 }
@@ -78,8 +78,8 @@ func (w *frameWriter) end() {
 	_, _ = w.w.Write(w.rest)
 }
 
-// changes appends what differs from the row before. A register that has no rule
-// any more is what it was at the call: the rule says so.
+// changes appends the differences from the row before. A register without a rule has its
+// value of the call again: the rule is written so.
 func (w *frameWriter) changes(out []byte, cfa string, rules []ruleText) []byte {
 	add := func(name, text string) {
 		out = append(append(append(append(append(out, ' '), name...), ':'), ' '), text...)
@@ -109,8 +109,8 @@ func (w *frameWriter) changes(out []byte, cfa string, rules []ruleText) []byte {
 	return out
 }
 
-// isForgotten says whether a register has no rule any more that was not merely
-// saved: what holds for it now is the reader's default, which only a new record has.
+// isForgotten reports whether a register lost a rule that was not merely saved: now the
+// reader's default applies to it, which only a new record has.
 func (w *frameWriter) isForgotten(rules []ruleText) bool {
 	for _, old := range w.rules {
 		for len(rules) > 0 && rules[0].column < old.column {
@@ -129,8 +129,8 @@ func (w *frameWriter) dropped(column uint64) (name, text string) {
 	return name, name
 }
 
-// texts are the rules of a row; false when it cannot be said. The column of the
-// return address is called .ra, and always has a rule.
+// texts are the rules of a row; false when it cannot be expressed. The column of the return
+// address is called .ra, and always has a rule.
 func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool) {
 	if cfa, ok = w.cfaText(&row.CFA); !ok {
 		return "", nil, false
@@ -159,7 +159,7 @@ func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool
 		}
 	}
 	if back == "" {
-		// Not mentioned: it is where a call left it, in a register.
+		// Without a rule it is where a call left it, in a register.
 		name, known := w.register(row.ReturnAddress)
 		if !known {
 			return "", nil, false
@@ -169,7 +169,7 @@ func (w *frameWriter) texts(row *cfi.Row) (cfa string, rules []ruleText, ok bool
 	return cfa, append(rules, ruleText{returnColumn, back}), true
 }
 
-// returnColumn stands for .ra, behind all registers.
+// returnColumn is the column of .ra, after all registers.
 const returnColumn = ^uint64(0)
 
 func (x *writer) register(number uint64) (string, bool) {
@@ -193,8 +193,8 @@ func (x *writer) cfaText(c *cfi.CFARule) (string, bool) {
 	return "", false
 }
 
-// ruleText is the text of the rule of a register with a name; "" where nothing is
-// to be said, and false with .undef where the rule cannot be said.
+// ruleText is the text of the rule of a register with a name; "" where it needs none, and
+// false with .undef where it cannot be expressed.
 func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 	offset := cfaName + " " + strconv.FormatInt(r.Offset, 10) + " +"
 	switch r.Kind {
@@ -209,8 +209,8 @@ func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 	case cfi.ValOffset:
 		return offset, true
 	case cfi.Register:
-		if from, ok := x.register(r.Register); ok {
-			return from, true
+		if source, ok := x.register(r.Register); ok {
+			return source, true
 		}
 	case cfi.Expression, cfi.ValExpression:
 		if text, ok := x.expression(r.Expr, true); ok {
@@ -226,11 +226,11 @@ func (x *writer) ruleText(r *cfi.Rule, name string) (string, bool) {
 // dwarfOperators are the operations that have an operator of their own.
 var dwarfOperators = map[byte]string{dw.OpDeref: " ^", dw.OpPlus: " +", dw.OpMinus: " -", dw.OpMul: " *", dw.OpMod: " %"}
 
-// expression writes a DWARF expression as a postfix one. Both run on a stack, so
-// an operation becomes its operator; there are few. The CFA is on the stack at
-// first in the rule of a register.
+// expression writes a DWARF expression as a postfix one. Both run on a stack, so an
+// operation becomes its operator; there are few. The CFA is on the stack at first in the
+// rule of a register.
 func (x *writer) expression(code []byte, hasCFA bool) (string, bool) {
-	// What is on the stack, as text: an operation takes its operands away.
+	// The stack, as text: an operation replaces its operands.
 	var stack []string
 	if hasCFA {
 		stack = append(stack, cfaName)

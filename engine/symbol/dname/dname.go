@@ -23,7 +23,7 @@ const (
 // Main is the name of the function that a program of D begins with, which is not mangled.
 const Main = "_Dmain"
 
-// IsMangled reports whether a name looks like one of D's.
+// IsMangled reports whether a name looks like a name of D.
 func IsMangled(name string) bool { return strings.HasPrefix(name, "_D") }
 
 // GNU returns the readable form of a name in the spelling of binutils 2.40; ok is false
@@ -119,7 +119,7 @@ func (p *parser) number() (n int) {
 // reference reads a back reference: the distance back to its target, in base 26, whose last
 // digit is a small letter.
 func (p *parser) reference() (target int, ok bool) {
-	from, n := p.pos, 0
+	start, n := p.pos, 0
 	for i := p.pos + 1; i < len(p.s); i++ {
 		c := p.s[i]
 		switch {
@@ -128,7 +128,7 @@ func (p *parser) reference() (target int, ok bool) {
 		case c >= 'a' && c <= 'z':
 			n = n*26 + int(c-'a')
 			p.pos = i + 1
-			return from - n, n > 0 && n <= from
+			return start - n, n > 0 && n <= start
 		default:
 			return 0, false
 		}

@@ -257,7 +257,7 @@ func (r *abbrevReader) skipFixed(size int) {
 	}
 }
 
-// note records an attribute that is the same in all entries with the abbreviation. If
+// record stores an attribute that is the same in all entries with the abbreviation. If
 // isFixed is set, all attributes before it have fixed sizes, and its value is distance
 // bytes behind the first one's.
 func (a *abbrev) record(s *spec, isFixed bool, distance int) {

@@ -47,20 +47,20 @@ func (c *cursor) skip(n uint64) {
 }
 
 func (c *cursor) bytes(n uint64) []byte {
-	from := c.off
+	start := c.off
 	if c.skip(n); c.failed {
 		return nil
 	}
-	return c.data[from:c.off:c.off]
+	return c.data[start:c.off:c.off]
 }
 
 // uint reads an unsigned integer of 0 to 8 bytes.
 func (c *cursor) uint(size int) uint64 {
-	from := c.off
+	start := c.off
 	if c.skip(uint64(size)); c.failed {
 		return 0
 	}
-	return uintAt(c.data[from:c.off], c.isBigEndian)
+	return uintAt(c.data[start:c.off], c.isBigEndian)
 }
 
 // uintAt reads an unsigned integer of len(b) bytes, at most 8.

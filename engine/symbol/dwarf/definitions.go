@@ -137,7 +137,7 @@ func (r *Reader) definitionsNamed(name string, index func(*definitions) map[uint
 
 // lastName is the part of a name after its last :: outside brackets.
 func lastName(name string) string {
-	depth, from := 0, 0
+	depth, start := 0, 0
 	for i := 0; i < len(name); i++ {
 		switch name[i] {
 		case '<', '(', '[', '{':
@@ -146,11 +146,11 @@ func lastName(name string) string {
 			depth--
 		case ':':
 			if depth == 0 && i+1 < len(name) && name[i+1] == ':' {
-				from = i + 2
+				start = i + 2
 			}
 		}
 	}
-	return name[from:]
+	return name[start:]
 }
 
 // entries are the entries of a name.

@@ -234,18 +234,18 @@ func (r *Reader) nameOf(b *body, off uint64, d *decl) *functionName {
 // qualified by the scopes of the last entry, the declaration. A reference that cannot be
 // followed becomes a problem.
 func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
-	from, scopes := off, hasScopedNames(b.language)
+	entry, scopes := off, hasScopedNames(b.language)
 	name := &functionName{}
 	var file, line value
 	for hops := 0; ; hops++ {
 		if d.linkage.form != 0 && name.linkage == "" {
 			text, err := b.text(&d.linkage)
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			name.linkage = copied(text)
 		}
 		if d.name.form != 0 && name.name == "" {
 			text, err := b.text(&d.name)
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			name.name = copied(text)
 		}
 		if d.file.form != 0 && file.form == 0 {
@@ -269,13 +269,13 @@ func (r *Reader) resolveName(b *body, off uint64, d *decl) *functionName {
 		if err == nil {
 			a, e := next.abbrevAt(target)
 			if e != nil || a.tag != dw.TagSubprogram && a.tag != dw.TagInlinedSubroutine {
-				err = b.wrong(from, "the entry refers to %#x, where no function is declared", target)
+				err = b.wrong(entry, "the entry refers to %#x, where no function is declared", target)
 			} else {
 				err = next.readEntry(target, origin.take)
 			}
 		}
 		if err != nil {
-			r.nameProblem(b, from, err)
+			r.nameProblem(b, entry, err)
 			break
 		}
 		b, off, d = next, target, &origin

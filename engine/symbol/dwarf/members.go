@@ -60,7 +60,7 @@ type Variant struct {
 // DiscriminantRange is the values from First to Last, both included.
 type DiscriminantRange struct{ First, Last uint64 }
 
-// maxMembers bounds the members of a type, including those of variants.
+// maxMembers bounds the members of a type, including the members of variants.
 const maxMembers = 1 << 16
 
 // Parts reads the parts of a structure, a class or a union.

@@ -126,7 +126,7 @@ func (e Entry) isVariable() bool {
 const maxInherited = 1 << 16
 
 // Variables are the variables, parameters and constants of the scope itself, without its
-// inner blocks. Those of the abstract instance alone (DWARF 5, 3.3.8.2: they are optimized
+// inner blocks. Variables of the abstract instance alone (DWARF 5, 3.3.8.2: they are optimized
 // out, or the same in every instance) come last.
 func (s Scope) Variables() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

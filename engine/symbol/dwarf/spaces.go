@@ -73,7 +73,7 @@ func (b *body) spacesAround(off uint32) (list []uint32, tags []dw.Tag, err error
 // lookInside finds the spaces directly inside one.
 func (b *body) lookInside(x *spaces, index int32) error {
 	w := b.walk(b.offset + uint64(x.list[index].first))
-	from := len(x.list)
+	first := len(x.list)
 	end := b.offset + uint64(x.list[index].end)
 	for w.off < end {
 		a, entry, err := w.next()
@@ -108,8 +108,8 @@ func (b *body) lookInside(x *spaces, index int32) error {
 			x.list = append(x.list, s)
 		}
 	}
-	b.file.keeps(sizeOf[space](len(x.list) - from))
-	x.list[index].inside, x.list[index].count = int32(from), int32(len(x.list)-from)
+	b.file.keeps(sizeOf[space](len(x.list) - first))
+	x.list[index].inside, x.list[index].count = int32(first), int32(len(x.list)-first)
 	return nil
 }
 

@@ -366,10 +366,10 @@ func (t *Type) Dimensions() ([]Dimension, error) {
 			}
 			var d Dimension
 			for _, x := range []struct {
-				to   *Bound
-				attr dw.Attr
+				target *Bound
+				attr   dw.Attr
 			}{{&d.Lower, dw.AttrLowerBound}, {&d.Upper, dw.AttrUpperBound}, {&d.Count, dw.AttrCount}, {&d.Stride, dw.AttrByteStride}} {
-				if *x.to, err = c.bound(x.attr); err != nil {
+				if *x.target, err = c.bound(x.attr); err != nil {
 					return nil, err
 				}
 			}

@@ -245,11 +245,11 @@ func (t *typedTranslator) pick(n uint64, typ string) error {
 	if t.values == 0 {
 		return errors.New("there are no values")
 	}
-	from := uint64(t.values+len(t.stack)) - 1 - n //nolint:gosec // small
-	if from > 0xff {
-		return fmt.Errorf("a value below %d entries, at most 255 expected", from)
+	index := uint64(t.values+len(t.stack)) - 1 - n //nolint:gosec // small
+	if index > 0xff {
+		return fmt.Errorf("a value below %d entries, at most 255 expected", index)
 	}
-	t.emit("DW_OP_pick", from)
+	t.emit("DW_OP_pick", index)
 	return t.push(object{typ: typ})
 }
 

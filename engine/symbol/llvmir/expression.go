@@ -275,11 +275,11 @@ func (t *translator) argument() error {
 		t.pos++
 		return t.entry("DW_OP_LLVM_entry_value", n)
 	}
-	from := uint64(t.depth) - 1 - n
-	if from > 0xff {
-		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, from)
+	index := uint64(t.depth) - 1 - n
+	if index > 0xff {
+		return fmt.Errorf("DW_OP_LLVM_arg %d: below %d entries, at most 255 expected", n, index)
 	}
-	t.out = append(t.out, dw.OpPick, byte(from))
+	t.out = append(t.out, dw.OpPick, byte(index))
 	t.depth++
 	return nil
 }

@@ -146,7 +146,7 @@ func (w *flow) areComputed(d *DebugRecord) bool {
 		if !ok { // a parameter
 			continue
 		}
-		if from := w.blockAt(result); from == reached && result >= int32(d.Before) || from != reached && !w.passes(from, reached) {
+		if defined := w.blockAt(result); defined == reached && result >= int32(d.Before) || defined != reached && !w.passes(defined, reached) {
 			return false
 		}
 	}
@@ -159,17 +159,17 @@ func (w *flow) blockAt(index int32) int32 {
 }
 
 // passes reports whether every path to a block goes through another one.
-func (w *flow) passes(through, to int32) bool {
+func (w *flow) passes(through, target int32) bool {
 	if through == 0 || !w.isKnown {
 		return true
 	}
-	key := [2]int32{through, to}
+	key := [2]int32{through, target}
 	if known, ok := w.passed[key]; ok {
 		return known
 	}
-	seen := map[int32]bool{to: true}
+	seen := map[int32]bool{target: true}
 	result := true
-	for list := []int32{to}; len(list) > 0 && result; {
+	for list := []int32{target}; len(list) > 0 && result; {
 		block := list[len(list)-1]
 		list = list[:len(list)-1]
 		if *w.left--; *w.left < 0 || block == 0 {
@@ -199,8 +199,8 @@ func (w *flow) find(group []*DebugRecord, part *Fragment) bool {
 	// record, the later one, except after the last instruction of a block.
 	first := make([]int, len(f.blocks)+1)
 	for i := range f.blocks {
-		from := f.blocks[i].first
-		first[i] = sort.Search(len(events), func(k int) bool { return events[k].start >= from })
+		start := f.blocks[i].first
+		first[i] = sort.Search(len(events), func(k int) bool { return events[k].start >= start })
 	}
 	first[len(f.blocks)] = len(events)
 	before := make([]int, len(f.blocks))

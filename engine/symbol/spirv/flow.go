@@ -68,12 +68,12 @@ func (f *flow) before(i int) (entry []int, reached bool) {
 	if i == 0 {
 		return nil, true
 	}
-	for _, from := range f.blocks[i].before {
+	for _, pred := range f.blocks[i].before {
 		*f.budget--
-		if !f.seen[from] {
+		if !f.seen[pred] {
 			continue
 		}
-		out := f.through(from, f.entry[from], nil)
+		out := f.through(pred, f.entry[pred], nil)
 		*f.budget -= len(entry) * len(out)
 		if !reached {
 			entry, reached = out, true
@@ -88,14 +88,14 @@ func (f *flow) before(i int) (entry []int, reached bool) {
 // each value that ends within the block or with it, with its range.
 func (f *flow) through(i int, entry []int, ended func(v, from, to int)) []int {
 	b := &f.blocks[i]
-	type active struct{ v, from int }
+	type active struct{ v, start int }
 	now := make([]active, 0, len(entry)+1)
 	for _, v := range entry {
 		now = append(now, active{v, b.start})
 	}
 	end := func(a active, to int) {
 		if ended != nil {
-			ended(a.v, a.from, to)
+			ended(a.v, a.start, to)
 		}
 	}
 	for _, v := range f.values[i] {

@@ -369,11 +369,11 @@ func (m *Module) mark() {
 // first is the position of the first instruction of a function for which is returns true.
 // is must return true for all later ones, too.
 func (m *Module) first(f *function, is func(step) bool) (p symbol.Position) {
-	from := f.begin()
+	start := f.begin()
 	if n := sort.Search(len(f.marks), func(i int) bool { return is(f.marks[i].step) }); n > 0 {
-		from = f.marks[n-1]
+		start = f.marks[n-1]
 	}
-	m.walkFrom(f, from, func(s step, _ walk) bool {
+	m.walkFrom(f, start, func(s step, _ walk) bool {
 		if !is(s) {
 			return true
 		}
