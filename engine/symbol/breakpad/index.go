@@ -73,20 +73,20 @@ func (f *File) index() error {
 
 // read reads the part.
 func (x *indexer) read() {
-	given := x.offset
+	released := x.offset
 	for ; x.offset < x.limit; x.offset = x.end {
 		if x.run(); x.offset >= x.limit {
 			break
 		}
 		x.end = x.lineEnd(x.offset)
 		x.line(fields(x.data[x.offset:x.end]))
-		if x.mapping != nil && x.end-given >= chunk {
-			x.mapping.ReleasePages(given, x.end)
-			given = x.end
+		if x.mapping != nil && x.end-released >= chunk {
+			x.mapping.ReleasePages(released, x.end)
+			released = x.end
 		}
 	}
 	if x.mapping != nil {
-		x.mapping.ReleasePages(given, x.limit)
+		x.mapping.ReleasePages(released, x.limit)
 	}
 }
 

@@ -189,7 +189,7 @@ func (f *file) readAbbrevs(off, end uint64, format format) (*abbrevTable, error)
 		d.skips, skips = skips[:d.skipCount:d.skipCount], skips[d.skipCount:]
 		t.add(d.code, d.abbrev)
 	}
-	f.keeps(sizeOf[abbrev](len(list)) + sizeOf[spec](len(r.specs)) + sizeOf[skip](len(r.skips)))
+	f.addKept(sizeOf[abbrev](len(list)) + sizeOf[spec](len(r.specs)) + sizeOf[skip](len(r.skips)))
 	return t, nil
 }
 

@@ -368,9 +368,9 @@ func (r *Reader) addLinkage(named map[string][]entryKey, u *unit, some func(*fun
 		}
 		if name := e.LinkageName(); name != "" {
 			if named[name] == nil {
-				r.main.keeps(len(name) + 64)
+				r.main.addKept(len(name) + 64)
 			}
-			r.main.keeps(sizeOf[entryKey](1))
+			r.main.addKept(sizeOf[entryKey](1))
 			named[name] = append(named[name], entryKey{b.unit, off})
 		}
 	}

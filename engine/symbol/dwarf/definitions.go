@@ -193,7 +193,7 @@ func (r *Reader) findDefinitions() (definitions, error) {
 		}
 	}
 	size += (len(d.goTypes) + len(d.vtables)) * 48
-	r.main.keeps(size)
+	r.main.addKept(size)
 	return d, nil
 }
 

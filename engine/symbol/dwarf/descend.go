@@ -55,9 +55,9 @@ func (d *descent) skip() {
 	d.err, d.isPassed = d.w.passEntry(d.entry.abbrev, d.entry.off), true
 }
 
-// skipTold is skip where DW_AT_sibling gives the next entry (DWARF 5, 2.3). Elsewhere the
+// skipBySibling is skip where DW_AT_sibling gives the next entry (DWARF 5, 2.3). Elsewhere the
 // descent continues inside the entry, which costs no more than looking for its end.
-func (d *descent) skipTold() {
+func (d *descent) skipBySibling() {
 	if !d.entry.abbrev.hasChildren {
 		return
 	}

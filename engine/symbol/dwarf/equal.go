@@ -66,7 +66,7 @@ func (r *Reader) equals(address uint64) (list []sharing, err error) {
 	if list, err = r.sharingAt(address); err != nil || len(list) == 0 {
 		return nil, err
 	}
-	if list, err = r.appendGone(list); err != nil || len(list) < 2 || !haveSequences(list) {
+	if list, err = r.appendRemoved(list); err != nil || len(list) < 2 || !haveSequences(list) {
 		return nil, err
 	}
 	if list, err = r.withOtherNames(list); err != nil {
@@ -141,10 +141,10 @@ func (r *Reader) appendSharing(list []sharing, b *body, address uint64) ([]shari
 	return list, nil
 }
 
-// appendGone appends the functions without addresses of the same units that have lines at
+// appendRemoved appends the functions without addresses of the same units that have lines at
 // the start of the first function of a list. A function that shares its code with no other
 // costs one look at the table.
-func (r *Reader) appendGone(list []sharing) ([]sharing, error) {
+func (r *Reader) appendRemoved(list []sharing) ([]sharing, error) {
 	start, size := list[0].f.entry, list[0].size()
 	for _, p := range list {
 		t, err := p.lines.lineTable()
@@ -156,7 +156,7 @@ func (r *Reader) appendGone(list []sharing) ([]sharing, error) {
 			return nil, err
 		}
 		all := list
-		for _, g := range x.gone {
+		for _, g := range x.removed {
 			if uint64(g.size) == size && len(all) < maxEqual && !slices.ContainsFunc(all, func(o sharing) bool { return o.holder == p.holder && o.offset == g.offset }) {
 				all = append(all, sharing{p.lines, p.holder, g.offset, nil})
 			}
@@ -195,11 +195,11 @@ func (r *Reader) EqualTo(address uint64, callee Entry) (function Entry, ok bool,
 		if err != nil {
 			return err
 		}
-		gone, err := r.goneOf(root)
+		removed, err := r.removedOf(root)
 		if err != nil {
 			return err
 		}
-		for _, e := range gone {
+		for _, e := range removed {
 			if p := newSharing(e); r.isFolded(&list[0], &p) {
 				function, ok = e, true
 				break
@@ -228,22 +228,22 @@ func (r *Reader) isFolded(kept, p *sharing) bool {
 	if err != nil {
 		return false
 	}
-	i := sort.Search(len(x.gone), func(i int) bool { return x.gone[i].offset >= p.offset })
-	if i == len(x.gone) || x.gone[i].offset != p.offset || uint64(x.gone[i].size) != kept.size() {
+	i := sort.Search(len(x.removed), func(i int) bool { return x.removed[i].offset >= p.offset })
+	if i == len(x.removed) || x.removed[i].offset != p.offset || uint64(x.removed[i].size) != kept.size() {
 		return false
 	}
 	t, err := p.lines.lineTable()
 	return err == nil && t != nil && r.sequenceOf(t, kept.f.entry, []sharing{*kept, *p}, p) >= 0
 }
 
-// goneOf are the functions without addresses that have a root: in its unit, and in other
+// removedOf are the functions without addresses that have a root: in its unit, and in other
 // units by its linkage name.
-func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
+func (r *Reader) removedOf(root Entry) (list []Entry, err error) {
 	x, err := root.b.functions.get(func() (*functions, error) { return root.b.findFunctions(false) })
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range x.gone {
+	for _, g := range x.removed {
 		e, err := root.b.entryAt(root.b.offset + uint64(g.offset))
 		if err != nil {
 			return nil, err
@@ -256,7 +256,7 @@ func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
 	if len(list) > 0 || name == "" || len(r.main.info) > maxNamedBytes {
 		return list, nil
 	}
-	named, err := r.gone.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).goneOffsets) })
+	named, err := r.removed.get(func() (map[string][]entryKey, error) { return r.linkageOf((*functions).removedOffsets) })
 	if err != nil {
 		return nil, err
 	}
@@ -270,8 +270,8 @@ func (r *Reader) goneOf(root Entry) (list []Entry, err error) {
 	return list, nil
 }
 
-func (x *functions) goneOffsets() (list []uint32) {
-	for _, g := range x.gone {
+func (x *functions) removedOffsets() (list []uint32) {
+	for _, g := range x.removed {
 		list = append(list, g.offset)
 	}
 	return list
@@ -341,7 +341,7 @@ func (r *Reader) FramesIn(dst []symbol.Frame, address uint64, function Entry) ([
 		if p.f != nil {
 			dst, err = r.chainIn(dst, p.holder, p.f, place, p.lines, address, &ownFrameStyle)
 		} else {
-			dst, err = r.goneIn(dst, p, place, list)
+			dst, err = r.removedIn(dst, p, place, list)
 		}
 		if err == nil {
 			dst[len(dst)-1].Equals = len(list)
@@ -381,9 +381,9 @@ func (r *Reader) chosen(address uint64, function Entry) (list []sharing, p *shar
 	return list, &list[len(list)-1], nil
 }
 
-// goneIn appends the frame of a function whose entry has no addresses: its inlined calls
+// removedIn appends the frame of a function whose entry has no addresses: its inlined calls
 // are unknown. The position is left out where it belongs to another, inlined, function.
-func (r *Reader) goneIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
+func (r *Reader) removedIn(dst []symbol.Frame, p *sharing, place symbol.Frame, list []sharing) ([]symbol.Frame, error) {
 	name, err := r.functionName(p.holder, p.entry())
 	if err != nil {
 		return dst, err

@@ -312,7 +312,7 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 		}
 		r := &Range{Start: entry.Start, End: entry.End, IsDefault: entry.IsDefault(), IsDropped: entry.IsDead}
 		indexes.put(r, entry.Kind)
-		b.main().layout.apart(r)
+		b.main().layout.subtractBase(r)
 		e.Bytes, e.Range = entry.Expr, r
 		if x.isStopped = !x.yield(e, nil); x.isStopped {
 			return
@@ -320,8 +320,8 @@ func (x *expressions) list(b *body, e Expression, v *value) {
 	}
 }
 
-// apart subtracts the address of its section from a range.
-func (l *layout) apart(r *Range) {
+// subtractBase subtracts the address of its section from a range.
+func (l *layout) subtractBase(r *Range) {
 	if l == nil || len(l.sections) < 2 || r.IsDefault || r.IsDropped {
 		return
 	}
@@ -377,13 +377,13 @@ func (a *addressIndexes) put(r *Range, kind locexpr.ListEntryKind) {
 		base := a.requested[last-1]
 		a.base = &base
 	}
-	asked := slices.Clone(a.requested[last:])
+	requested := slices.Clone(a.requested[last:])
 	a.requested = a.requested[:0]
 	switch kind {
 	case locexpr.ListStartxEndx:
-		r.StartIndex, r.EndIndex = &asked[1], &asked[0]
+		r.StartIndex, r.EndIndex = &requested[1], &requested[0]
 	case locexpr.ListStartxLength:
-		r.StartIndex, r.EndIndex = &asked[0], &asked[0]
+		r.StartIndex, r.EndIndex = &requested[0], &requested[0]
 	case locexpr.ListOffsetPair:
 		r.StartIndex, r.EndIndex = a.base, a.base
 	}

@@ -23,7 +23,7 @@ type fileName struct {
 	path    string
 	compDir string // the directory that the path was made absolute with; "": none
 	source  string // its text, if it is in the line table
-	md5     string // of its bytes, likewise
+	md5     string // of its bytes, if it is in the line table
 }
 
 var noFile fileName
@@ -35,7 +35,7 @@ func (b *body) fileName(number uint64) *fileName {
 		return &noFile
 	}
 	cache, _ := b.fileNames.get(func() (*fileNames, error) {
-		b.file.keeps(sizeOf[*fileName](len(t.files)))
+		b.file.addKept(sizeOf[*fileName](len(t.files)))
 		return &fileNames{make([]atomic.Pointer[fileName], len(t.files))}, nil
 	})
 	if name := cache.names[number].Load(); name != nil {
@@ -43,7 +43,7 @@ func (b *body) fileName(number uint64) *fileName {
 	}
 	name := t.fileName(number, b.compDir)
 	if cache.names[number].Swap(name) == nil {
-		b.file.keeps(sizeOf[fileName](1) + len(name.path) + len(name.md5))
+		b.file.addKept(sizeOf[fileName](1) + len(name.path) + len(name.md5))
 	}
 	return name
 }

@@ -70,7 +70,7 @@ func newUnitMap(ranges []unitRange, complete bool) *unitMap {
 
 // mapOf is newUnitMap for the units of a Reader, which keeps the map.
 func (r *Reader) mapOf(ranges []unitRange, complete bool) *unitMap {
-	r.main.keeps(sizeOf[unitRange](len(ranges)))
+	r.main.addKept(sizeOf[unitRange](len(ranges)))
 	return newUnitMap(ranges, complete)
 }
 

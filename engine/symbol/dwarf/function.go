@@ -27,9 +27,9 @@ type function struct {
 	inlines  atomic.Pointer[inlines] // nil until needed
 }
 
-// gone is a DW_TAG_subprogram whose code a linker left out, or replaced by the code of
+// removed is a DW_TAG_subprogram whose code a linker left out, or replaced by the code of
 // another function.
-type gone struct {
+type removed struct {
 	offset uint32 // of the entry, from the unit's header
 	size   uint32 // of its code
 }
@@ -39,7 +39,7 @@ type functions struct {
 	list       []function
 	where      segments
 	equal      []segment // of functions that share their code with others, by address and entry
-	gone       []gone    // by entry
+	removed    []removed // by entry
 	hasSkipped bool      // some entries were skipped
 }
 
@@ -55,8 +55,8 @@ type inlines struct {
 	where segments
 }
 
-// keep counts ranges in the indexes; it is false where they are too many.
-func (f *file) keep(n int) bool {
+// countRanges counts ranges in the indexes; it is false where they are too many.
+func (f *file) countRanges(n int) bool {
 	limit := int64(len(f.info))/4 + rangeSlack
 	return f.kept.Add(int64(n)) <= limit
 }
@@ -182,12 +182,12 @@ func (b *body) findFunctions(everything bool) (*functions, error) {
 			break
 		}
 	}
-	if !b.file.keep(len(tmp.ranges)) {
+	if !b.file.countRanges(len(tmp.ranges)) {
 		return nil, b.wrong(b.offset, "the ranges of its functions are more than its size makes believable")
 	}
 	x.where = flatten(tmp.ranges)
 	x.findEqual(tmp.ranges)
-	b.file.keeps(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[gone](cap(x.gone)))
+	b.file.addKept(sizeOf[function](cap(x.list)) + x.where.memorySize() + sizeOf[segment](cap(x.equal)) + sizeOf[removed](cap(x.removed)))
 	return x, nil
 }
 
@@ -199,7 +199,7 @@ func (b *body) addFunction(x *functions, entry uint64, e *extent, tmp *scratch, 
 	}
 	if len(tmp.list) == 0 {
 		if n := e.high.n; e.hasLow && e.hasHigh && !e.high.isAddress() && n > 0 && n <= math.MaxUint32 {
-			x.gone = append(x.gone, gone{uint32(entry - b.offset), uint32(n)})
+			x.removed = append(x.removed, removed{uint32(entry - b.offset), uint32(n)})
 		}
 		return nil
 	}
@@ -260,7 +260,7 @@ func (b *body) inlinesOf(f *function) (*inlines, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.file.keeps(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
+	b.file.addKept(sizeOf[inlined](cap(x.list)) + x.where.memorySize())
 	// Two that read at the same time find the same.
 	f.inlines.Store(x)
 	return x, nil
@@ -321,7 +321,7 @@ func (b *body) findInlines(f *function) (x *inlines, count int, err error) {
 	}
 	tmp.stack = calls.open
 	count = len(tmp.ranges) + len(tmp.calls)
-	if !b.file.keep(count) {
+	if !b.file.countRanges(count) {
 		return nil, 0, b.wrong(b.offset, "the ranges of inlined calls are more than its size makes believable")
 	}
 	return &inlines{list: slices.Clone(tmp.calls), where: flatten(tmp.ranges)}, count, nil

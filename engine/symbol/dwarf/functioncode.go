@@ -149,7 +149,7 @@ func (m *CodeMap) settle() {
 		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.offset, b.offset), cmp.Compare(a.start, b.start))
 	})
 	m.pieces = slices.Clip(settled)
-	m.r.main.keeps(sizeOf[codePiece](len(m.pieces)) + sizeOf[span](cap(m.covers)))
+	m.r.main.addKept(sizeOf[codePiece](len(m.pieces)) + sizeOf[span](cap(m.covers)))
 }
 
 // divide appends code that several functions claim, cut where one of them begins or ends.

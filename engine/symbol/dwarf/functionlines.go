@@ -74,7 +74,7 @@ func (f *file) forgetLines(off uint64) {
 	delete(c.tables, off)
 	if t, err := l.value, l.err; l.done.Load() && err == nil && t != nil {
 		c.left += t.end - t.offset
-		f.keeps(-t.memorySize())
+		f.addKept(-t.memorySize())
 	}
 }
 

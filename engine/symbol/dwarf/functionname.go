@@ -78,7 +78,7 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	defer s.mu.Unlock()
 	size := len(name.readable) + len(name.linkage) + len(name.name) + len(name.decoded)
 	if s.names == nil || len(s.names) >= maxNames || s.bytes+size > maxNameBytes {
-		k.unit.file.keeps(-s.bytes - len(s.names)*nameBytes)
+		k.unit.file.addKept(-s.bytes - len(s.names)*nameBytes)
 		s.names, s.bytes = make(map[entryKey]*functionName), 0
 	}
 	if s.names[k] != nil { // two that resolved it at the same time
@@ -86,7 +86,7 @@ func (c *nameCache) put(k entryKey, name *functionName) {
 	}
 	s.names[k] = name
 	s.bytes += size
-	k.unit.file.keeps(name.memorySize())
+	k.unit.file.addKept(name.memorySize())
 }
 
 // names are the function's readable name, and its linkage name, "" where it is the same.
@@ -99,8 +99,8 @@ func (n *functionName) names() (readable, linkage string) {
 	}
 	text := n.demangled.Load()
 	if text == nil {
-		made := symbol.Demangle(n.linkage)
-		text = &made
+		readable := symbol.Demangle(n.linkage)
+		text = &readable
 		n.demangled.Store(text)
 	}
 	if *text == n.linkage {

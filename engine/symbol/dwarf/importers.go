@@ -29,7 +29,7 @@ func (r *Reader) findImports() (map[*unit]uint64, error) {
 			b.imports(known, b.language)
 		}
 	}
-	r.main.keeps(16 * len(known))
+	r.main.addKept(16 * len(known))
 	return known, nil
 }
 

@@ -130,7 +130,7 @@ func (f *file) lineTableAt(off uint64, addrSize uint8) (*lineTable, error) {
 		if err := t.index(); err != nil {
 			return nil, err
 		}
-		f.keeps(t.memorySize())
+		f.addKept(t.memorySize())
 		return t, nil
 	})
 }

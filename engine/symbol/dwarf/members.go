@@ -72,7 +72,7 @@ func (t *Type) Parts() (*Parts, error) {
 		p := &Parts{}
 		budget := maxMembers
 		err := p.read(t.Entry, &budget)
-		t.b.file.keeps(sizeOf[Member](maxMembers - budget))
+		t.b.file.addKept(sizeOf[Member](maxMembers - budget))
 		return p, err
 	})
 }

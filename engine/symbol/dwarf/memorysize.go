@@ -30,8 +30,8 @@ func (r *Reader) Rest() {
 	}
 }
 
-// keeps adds to the bytes that the Reader keeps.
-func (f *file) keeps(bytes int) {
+// addKept adds to the bytes that the Reader keeps.
+func (f *file) addKept(bytes int) {
 	if f.reader != nil {
 		f.reader.kept.Add(int64(bytes))
 	}

@@ -44,7 +44,7 @@ type Reader struct {
 	dwp       lazy[*file]
 	variables lazy[[]placedVariable]
 	linkage   lazy[map[string][]entryKey] // functions with code, by linkage name
-	gone      lazy[map[string][]entryKey] // functions that linkers left out, likewise
+	removed   lazy[map[string][]entryKey] // functions that linkers left out, by linkage name
 	defined   lazy[definitions]
 	imports   lazy[map[*unit]uint64] // languages of units that others import
 

@@ -108,7 +108,7 @@ func (b *body) lookInside(x *spaces, index int32) error {
 			x.list = append(x.list, s)
 		}
 	}
-	b.file.keeps(sizeOf[space](len(x.list) - first))
+	b.file.addKept(sizeOf[space](len(x.list) - first))
 	x.list[index].inside, x.list[index].count = int32(first), int32(len(x.list)-first)
 	return nil
 }

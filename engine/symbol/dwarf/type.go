@@ -118,10 +118,10 @@ func (e Entry) AsType() (*Type, error) {
 		return known, nil
 	}
 	if table.list == nil || len(table.list) >= maxTypesKept {
-		e.b.file.keeps(-len(table.list) * typeBytes)
+		e.b.file.addKept(-len(table.list) * typeBytes)
 		table.list = map[uint64]*Type{}
 	}
-	e.b.file.keeps(typeBytes)
+	e.b.file.addKept(typeBytes)
 	table.list[e.off] = t
 	return t, nil
 }
@@ -221,7 +221,7 @@ func (t *Type) Remember(compute func() (result any, size int)) any {
 	}
 	kept, _ := t.remembered.get(func() (any, error) {
 		result, size := compute()
-		t.b.file.keeps(size)
+		t.b.file.addKept(size)
 		return result, nil
 	})
 	return kept
@@ -283,7 +283,7 @@ func (t *Type) Enumerators() ([]Enumerator, error) {
 			}
 		}
 		if !t.IsZero() {
-			t.b.file.keeps(sizeOf[Enumerator](len(list)))
+			t.b.file.addKept(sizeOf[Enumerator](len(list)))
 		}
 		return list, nil
 	})

@@ -64,7 +64,7 @@ func (t *Type) String() string {
 		if len(text) > maxSpelling {
 			text = text[:maxSpelling] + "..."
 		}
-		t.b.file.keeps(len(text))
+		t.b.file.addKept(len(text))
 		return text, nil
 	})
 	return name

@@ -204,7 +204,7 @@ func (u *unit) readBody() (*body, error) {
 		}
 	}
 	b.setNames(&names)
-	u.file.keeps(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
+	u.file.addKept(sizeOf[body](1) + len(b.name) + len(b.compDir) + len(b.dwoName))
 	return b, nil
 }
 

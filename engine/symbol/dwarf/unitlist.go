@@ -96,7 +96,7 @@ func (x *knownUnits) read(f *file, info []byte, end uint64, types bool) {
 		}
 		if len(x.chunk) == cap(x.chunk) {
 			x.chunk = make([]unit, 0, min(max(2*len(x.list), 8), maxUnitChunk))
-			f.keeps(sizeOf[unit](cap(x.chunk)) + sizeOf[*unit](cap(x.chunk)))
+			f.addKept(sizeOf[unit](cap(x.chunk)) + sizeOf[*unit](cap(x.chunk)))
 		}
 		x.chunk = append(x.chunk, unit{unitHeader: u})
 		x.list = append(x.list, &x.chunk[len(x.chunk)-1])

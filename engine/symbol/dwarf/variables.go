@@ -152,7 +152,7 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 		if err == nil {
 			list, err = b.appendVariables(list, int32(i))
 		}
-		if err == nil && !b.file.keep(len(list)-before) {
+		if err == nil && !b.file.countRanges(len(list)-before) {
 			err = b.wrong(b.offset, "its variables are more than its size makes believable")
 		}
 		if err != nil {
@@ -165,7 +165,7 @@ func (r *Reader) findVariables() ([]placedVariable, error) {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.order, b.order), cmp.Compare(b.off, a.off))
 	})
 	list = slices.Clip(list)
-	r.main.keeps(sizeOf[placedVariable](len(list)))
+	r.main.addKept(sizeOf[placedVariable](len(list)))
 	return list, nil
 }
 
@@ -182,7 +182,7 @@ func (b *body) appendVariables(list []placedVariable, order int32) ([]placedVari
 				list = append(list, placedVariable{start, order, e.off, b})
 			}
 		case tag != dw.TagSubprogram && canSkip(e.abbrev):
-			entries.skipTold()
+			entries.skipBySibling()
 		}
 	}
 	return list, entries.err

@@ -242,18 +242,18 @@ func (t *Table) find(address uint64) (f function, ok bool, err error) {
 func (t *Table) function(n int) (f function, err error) {
 	offset := t.entry(2*n + 1)
 	f.start, f.end = t.start(n), t.start(n+1)
-	head := 4
+	startSize := 4
 	if t.magic == magic12 || t.magic == magic116 {
-		head = t.ptrSize
+		startSize = t.ptrSize
 	}
 	// The fields after the start, of 4 bytes each: name, args, deferreturn, pcsp,
 	// pcfile, pcln, npcdata, and in later layouts the unit and the first line.
-	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + head
+	size := map[uint32]int{magic12: 8 * 4, magic116: 9 * 4, magic118: 9 * 4, magic120: 10 * 4}[t.magic] + startSize
 	if offset > uint64(len(t.functab)) || uint64(len(t.functab))-offset < uint64(size) {
 		return f, fmt.Errorf("%s: function %d of .gopclntab at %#x is not in its %#x bytes", t.name, n, offset, len(t.functab))
 	}
 	b := t.functab[offset:]
-	field := func(i int) uint32 { return t.order.Uint32(b[head+4*i:]) }
+	field := func(i int) uint32 { return t.order.Uint32(b[startSize+4*i:]) }
 	f.name, f.pcsp, f.pcfile, f.pcln, f.npcdata = int32(field(0)), field(3), field(4), field(5), field(6)
 	last := 7 // the field of one byte each: function id, flags, padding, nfuncdata
 	if t.magic != magic12 {
@@ -265,9 +265,9 @@ func (t *Table) function(n int) (f function, err error) {
 		last = 9
 	}
 	if t.magic == magic118 || t.magic == magic120 {
-		f.flags = b[head+4*last+1]
+		f.flags = b[startSize+4*last+1]
 	}
-	f.nfuncdata = b[head+4*last+3]
+	f.nfuncdata = b[startSize+4*last+3]
 	f.rest = b[size:]
 	return f, nil
 }

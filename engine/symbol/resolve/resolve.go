@@ -30,7 +30,7 @@ type Resolver struct {
 
 	symbols func() *symtab.Table
 	dwarf   func() *dwarf.Reader    // returns nil where there is none
-	golang  func() *gopclntab.Table // likewise
+	golang  func() *gopclntab.Table // returns nil where there is none
 
 	damaged atomic.Bool // there is DWARF that cannot be read
 

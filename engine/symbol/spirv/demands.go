@@ -54,11 +54,11 @@ func (m *Module) checkDemand(r *Record, p Parameter, word uint32) {
 	if isRecord && slices.Contains(d.records, op) || !isRecord && slices.Contains(d.core, m.opcode(word)) {
 		return
 	}
-	what := "no record of debug information"
+	found := "no record of debug information"
 	if isRecord {
-		what = m.records[m.byID[word]].name()
+		found = m.records[m.byID[word]].name()
 	}
-	m.problem(r.Offset, "%s: %s is %%%d, %s, expected %s", r.Layout.Name, p.Name, word, what, m.demanded(r.Set, d))
+	m.problem(r.Offset, "%s: %s is %%%d, %s, expected %s", r.Layout.Name, p.Name, word, found, m.demanded(r.Set, d))
 }
 
 // demanded describes the targets that a demand allows in a set.
