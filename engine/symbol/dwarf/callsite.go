@@ -142,7 +142,7 @@ func (e Entry) TailCalls() (list []CallSite, areAll bool, err error) {
 	return list, areAll, err
 }
 
-// callSites calls f with the call sites of a function, without the ones of nested functions,
+// callSites calls f with the call sites of a function, not of nested functions,
 // until it returns false.
 func (b *body) callSites(function uint64, f func(CallSite) (bool, error)) error {
 	entries := b.descend(function)

@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// Bounds on the entries of one unit.
-const maxDepth = 1024 // nesting
+// maxDepth bounds the nesting of the entries of one unit.
+const maxDepth = 1024
 
 // rangeSlack bounds the ranges in the indexes of a file, besides one for every 4 bytes of
 // entries: a sound file has one for every 100.

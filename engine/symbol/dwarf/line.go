@@ -151,8 +151,8 @@ func (h *lineHeader) wrong(format string, args ...any) error {
 	return &FormatError{h.file.lineSection(), h.offset, fmt.Sprintf("table at %#x", h.offset), fmt.Sprintf(format, args...)}
 }
 
-// Bounds on a header.
-const maxFormats = 64 // content types of a file
+// maxFormats bounds the content types of a file in a header.
+const maxFormats = 64
 
 // readLineHeader reads the header of a table. addrSize is the unit's, which versions before
 // 5 do not repeat.

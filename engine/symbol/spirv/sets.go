@@ -180,7 +180,7 @@ type row struct {
 	operands string
 }
 
-// The letters of kinds.
+// kindLetters are the letters of kinds in rows.
 var kindLetters = map[byte]Kind{
 	'r': Ref, 'n': Number, 'f': Flags, 'e': Encoding, 'c': Composite, 'q': Qualifier, 'o': Operation, 's': StorageClass,
 	'l': SourceLanguage, 'i': ImportedEntity, 'b': BuildIdentifier, 'p': EnumeratorPairs, 'x': operationOperands,
