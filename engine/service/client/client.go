@@ -38,7 +38,7 @@ type Options struct {
 // ErrAddress is wrapped by the errors of options that have no meaning.
 var ErrAddress = errors.New("expected unix:PATH, HOST:PORT or https://HOST:PORT")
 
-// A Client asks one server. It may be used concurrently.
+// Client asks one server. It may be used concurrently.
 type Client struct {
 	address string
 	conn    *grpc.ClientConn
@@ -132,7 +132,7 @@ func (c *Client) Sent() int64 { return c.sent.Load() }
 // Received is likewise.
 func (c *Client) Received() int64 { return c.got.Load() }
 
-// A counter counts bytes.
+// counter counts bytes.
 type counter struct{ *Client }
 
 // HandleRPC implements stats.Handler.
@@ -150,7 +150,7 @@ func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context 
 func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (counter) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// An Error is why the server did not do what it was asked for.
+// Error is why the server did not do what it was asked for.
 type Error struct {
 	Server string
 	Code   codes.Code
@@ -164,7 +164,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server %s: %s", e.Server, e.Detail)
 }
 
-// IsUsage says that what was asked for has no meaning.
+// IsUsage reports whether what was asked for has no meaning.
 func (e *Error) IsUsage() bool { return e.Code == codes.InvalidArgument }
 
 // failure is the error that one of a call is.
@@ -252,10 +252,10 @@ func unwalked(end *pb.ReportEnd) error {
 // NotWalked is engine.ErrNotWalked in the words of another process, which said why.
 func NotWalked(why string) error { return notWalkedError(why) }
 
-// A notWalkedError is engine.ErrNotWalked in the words of the server.
+// notWalkedError is engine.ErrNotWalked in the words of the server.
 type notWalkedError string
 
 func (e notWalkedError) Error() string { return string(e) }
 
-// Is says that it is engine.ErrNotWalked.
+// Is reports whether it is engine.ErrNotWalked.
 func (notWalkedError) Is(err error) bool { return err == engine.ErrNotWalked }

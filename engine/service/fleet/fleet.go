@@ -107,7 +107,7 @@ var shares = map[string]int64{jobsOf("high"): 1, jobsOf("normal"): 4, jobsOf("lo
 // share is how many bytes a stream or a store may have.
 func (k *Keep) share(name string) int64 { return k.Bytes / 32 * shares[name] }
 
-// A Queue is a connection to the servers that carry jobs. It may be used concurrently.
+// Queue is a connection to the servers that carry jobs. It may be used concurrently.
 type Queue struct {
 	Options
 	conn *nats.Conn
@@ -181,7 +181,7 @@ func Connect(ctx context.Context, o Options) (*Queue, error) {
 	return nil, fmt.Errorf("%w: %s: %w", ErrNoQueue, o.Place(), err)
 }
 
-// isRefused says that a server did not let somebody in.
+// isRefused reports whether a server did not let somebody in.
 func isRefused(err error) bool {
 	return slices.ContainsFunc([]error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired}, func(one error) bool {
 		return errors.Is(err, one)
@@ -233,7 +233,7 @@ const lookAtCluster = 200 * time.Millisecond
 // codeNoPeers is JetStream's for a cluster of which too few servers are there.
 const codeNoPeers = 10005
 
-// isPassing says that a server may say something else a moment later.
+// isPassing reports whether a server may say something else a moment later.
 func isPassing(err error) bool {
 	var e *jetstream.APIError
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another makes it
@@ -290,7 +290,7 @@ func (q *Queue) say(format string, args ...any) {
 	}
 }
 
-// IsConnected says whether a server is reached now.
+// IsConnected reports whether a server is reached now.
 func (q *Queue) IsConnected() bool { return q.conn.IsConnected() }
 
 // Close ends the connection.

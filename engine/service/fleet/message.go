@@ -15,7 +15,7 @@ import (
 // version is that of messages, which their subjects have.
 const version = 1
 
-// A Task is what is asked.
+// Task is what is asked.
 type Task struct {
 	// Kind is the command: stack, profile or snapshot.
 	Kind string `json:"kind"`
@@ -29,7 +29,7 @@ type Task struct {
 	Size   int64   `json:"-"`
 }
 
-// A job is a message of the queue.
+// job is a message of the queue.
 type job struct {
 	Version int `json:"version"`
 	Task
@@ -64,7 +64,7 @@ func (j *job) check() error {
 	return j.checkParts()
 }
 
-// A State is what became of a job.
+// State is what became of a job.
 type State string
 
 // The states.
@@ -79,13 +79,13 @@ const (
 // States are all of them.
 var States = []State{Done, Failed, Parked, Canceled, Expired}
 
-// A Problem is why there is no report: the name and the detail of a problem of the daemon.
+// Problem is why there is no report: the name and the detail of a problem of the daemon.
 type Problem struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
 
-// A Result is what came of a job. Its report is read by Queue.Report.
+// Result is what came of a job. Its report is read by Queue.Report.
 type Result struct {
 	Version int      `json:"version"`
 	ID      string   `json:"id"`
@@ -182,7 +182,7 @@ func readResult(id string, b []byte) (*Result, error) {
 	return r, nil
 }
 
-// isSame says that a result is that of the same try.
+// isSame reports whether a result is that of the same try.
 func (r *Result) isSame(other *Result) bool {
 	return r.Worker == other.Worker && r.Begun.Equal(other.Begun) && r.Ended.Equal(other.Ended) && r.Object == other.Object
 }

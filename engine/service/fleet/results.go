@@ -17,7 +17,7 @@ import (
 // ErrNoResult says that a job has no result yet, or never was.
 var ErrNoResult = errors.New("there is no result")
 
-// Result gives the result of a job. The error wraps ErrNoResult where there is none.
+// Result returns the result of a job. The error wraps ErrNoResult where there is none.
 func (q *Queue) Result(ctx context.Context, id string) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackPatience) // the caller may have more, and the request be lost
 	defer cancel()
@@ -96,7 +96,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (ok bool, err error) {
 // idOf is the ID of the job that a subject is about.
 func idOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// IsID says that a text may be a job's ID.
+// IsID reports whether a text may be a job's ID.
 func IsID(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }
@@ -127,7 +127,7 @@ func (q *Queue) Wait(ctx context.Context, ids []string, found func(*Result) erro
 	return w.run(ctx, found)
 }
 
-// A waiting is somebody who waits for results.
+// waiting is somebody who waits for results.
 type waiting struct {
 	queue *Queue
 	news  chan *nats.Msg // of jobs that are done, most with their results

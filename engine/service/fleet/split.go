@@ -31,13 +31,13 @@ import (
 // MaxParts is how many parts a job may be divided into.
 const MaxParts = 64
 
-// A Part says that a task is one of several that together are another one.
+// Part says that a task is one of several that together are another one.
 type Part struct {
 	Index int `json:"index"`
 	Count int `json:"count"`
 }
 
-// isSplit says whether a job is done in parts.
+// isSplit reports whether a job is done in parts.
 func (j *job) isSplit() bool { return j.Parts > 1 && j.Part == nil }
 
 // checkParts refuses what no client asks for.
@@ -72,7 +72,7 @@ func (j *job) whole() string {
 // errPartsMissing says that parts of a job have no results yet.
 var errPartsMissing = errors.New("parts of it have no results yet")
 
-// askForParts gives the results of the parts of a job. Those that have none are asked for;
+// askForParts returns the results of the parts of a job. Those that have none are asked for;
 // the error is errPartsMissing then. failed is one that has no report and never will.
 func (t *try) askForParts(ctx context.Context) (results []*Result, failed *Result, err error) {
 	q, words := t.worker.queue, strings.Split(t.message.Subject, ".")

@@ -38,7 +38,7 @@ func digest(f io.ReadSeeker) (name string, size int64, err error) {
 // again.
 const freshFor = 2
 
-// has says that a store has an object, and will have it for a while.
+// has reports whether a store has an object, and will have it for a while.
 func (q *Queue) has(ctx context.Context, store jetstream.ObjectStore, name string) (bool, error) {
 	info, err := store.GetInfo(ctx, name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
@@ -157,7 +157,7 @@ type Objects struct {
 	more  object.Remote
 }
 
-// NewObjects gives the code objects of a queue, which stay in a store. What the queue does not
+// NewObjects returns the code objects of a queue, which stay in a store. What the queue does not
 // have, more is asked for; nil: nobody is.
 func NewObjects(q *Queue, kept *objects.Store, more object.Remote) *Objects {
 	return &Objects{q, kept, more}

@@ -131,7 +131,7 @@ func (q *Queue) enqueue(ctx context.Context, priority, id string, j *job) (isNew
 	return true, q.conn.Publish(wakeSubject, nil)
 }
 
-// isTaken says that a subject had a message already.
+// isTaken reports whether a subject had a message already.
 func isTaken(err error) bool {
 	var e *jetstream.APIError
 	return errors.As(err, &e) && (e.Description == subjectIsTaken ||

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A taker takes jobs out of the queue, one at a time. It asks by messages of its own: the library
+// taker takes jobs out of the queue, one at a time. It asks by messages of its own: the library
 // makes an inbox for each question, which costs as much as the question.
 type taker struct {
 	queue   *Queue

@@ -21,14 +21,14 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// A Doer does jobs.
+// Doer does jobs.
 type Doer interface {
 	// Begin begins a task with what receive writes. It returns when there is something to
 	// read of the report. The error is a *Fault where the task, or its input, is at fault.
 	Begin(ctx context.Context, t *Task, receive func(io.Writer) error) (Report, error)
 }
 
-// A Report is one that comes. It is whole when it was read to io.EOF.
+// Report is one that comes. It is whole when it was read to io.EOF.
 type Report interface {
 	io.ReadCloser
 	// About says what the report is, once it is whole.
@@ -42,7 +42,7 @@ type About struct {
 	Facts
 }
 
-// A Fault is why there is no report.
+// Fault is why there is no report.
 type Fault struct {
 	Problem
 	// Again says that it may be another's fault: the job is tried again.
@@ -76,7 +76,7 @@ var usualPace = Pace{Silence: 20 * time.Second, Pause: 2 * time.Second}
 // a worker is killed for reasons that are not the job's.
 const maxDeliveries = 12
 
-// A Worker does jobs of a queue.
+// Worker does jobs of a queue.
 type Worker struct {
 	WorkOptions
 	queue *Queue
@@ -191,7 +191,7 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	t.run(ctx)
 }
 
-// A try is one to do a job.
+// try is one to do a job.
 type try struct {
 	worker  *Worker
 	message *nats.Msg
@@ -262,7 +262,7 @@ func (t *try) run(ctx context.Context) {
 	}
 }
 
-// hasResult says that the job has a result, or that of which it is a part: nobody needs it
+// hasResult reports whether the job has a result, or that of which it is a part: nobody needs it
 // then.
 func (t *try) hasResult(ctx context.Context) (bool, error) {
 	has, err := t.worker.queue.hasResult(ctx, t.id)
@@ -272,7 +272,7 @@ func (t *try) hasResult(ctx context.Context) (bool, error) {
 	return has, err
 }
 
-// isAgain says that a worker was given the job before: it may have a result, or a reason why it
+// isAgain reports whether a worker was given the job before: it may have a result, or a reason why it
 // has none.
 func (t *try) isAgain() bool {
 	d, err := t.message.Metadata()

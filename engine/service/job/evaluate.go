@@ -23,7 +23,7 @@ var EvaluateFormats = []string{"text", "json"}
 // maxRead is how many bits of a location are read at most.
 const maxRead = 1 << 23
 
-// An Evaluate asks for the result of an expression in a frame of a target, or in the state
+// Evaluate asks for the result of an expression in a frame of a target, or in the state
 // that Registers and Memory describe; or for a variable of a frame. NewEvaluate gives the
 // defaults.
 type Evaluate struct {
@@ -119,7 +119,7 @@ func (e *Evaluate) Engine(o engine.Options) engine.Options {
 	return o
 }
 
-// An Evaluated is the result of an expression, or a variable.
+// Evaluated is the result of an expression, or a variable.
 type Evaluated struct {
 	// Err is why it failed. The JSON has that, too.
 	Err error

@@ -19,7 +19,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Expression is an expression to evaluate, with its architecture.
+// Expression is an expression to evaluate, with its architecture.
 type Expression struct {
 	job    *Evaluate
 	unit   *Unit // that the expression refers to; nil: none

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// A Job is one task for an engine, with its options. One member is set.
+// Job is one task for an engine, with its options. One member is set.
 type Job struct {
 	Stack     *Stack     `json:",omitempty"`
 	Profile   *Profile   `json:",omitempty"`
@@ -86,7 +86,7 @@ func (t *Tools) forget() {
 	t.Symbolizer = t.NewSymbolizer()
 }
 
-// A Request is an input that a job is done with, and a place for its report.
+// Request is an input that a job is done with, and a place for its report.
 type Request struct {
 	Tools  *Tools
 	Input  *os.File // a regular file from its beginning, or a pipe

@@ -19,7 +19,7 @@ var ProfileFormats = []string{"text", "pprof", "otlp", "folded", "speedscope", "
 // second.
 const DefaultJoinWindow = 10 * time.Millisecond
 
-// A Profile asks for the profile of a recording. NewProfile gives the defaults.
+// Profile asks for the profile of a recording. NewProfile gives the defaults.
 type Profile struct {
 	Format   string   // one of ProfileFormats; folded stacks are of the first event
 	Events   []string // none: all

@@ -25,7 +25,7 @@ import (
 // ErrUsage is wrapped by the errors of requests that have no meaning.
 var ErrUsage = errors.New("wrong usage")
 
-// A usageError is an ErrUsage whose text is the reason alone.
+// usageError is an ErrUsage whose text is the reason alone.
 type usageError struct{ error }
 
 func (usageError) Is(target error) bool { return target == ErrUsage }
@@ -35,7 +35,7 @@ func wrong(format string, args ...any) error { return usageError{fmt.Errorf(form
 // StackFormats are the formats in which stacks are written.
 var StackFormats = []string{"text", "json", "html", "breakpad"}
 
-// A Stack asks for the stacks of a target. NewStack gives the defaults.
+// Stack asks for the stacks of a target. NewStack gives the defaults.
 type Stack struct {
 	Format     string   // one of StackFormats
 	Thread     string   // the ID of the one thread; "": all

@@ -11,7 +11,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// A Symbolize asks for the names of the code at addresses of the file with a build ID. The
+// Symbolize asks for the names of the code at addresses of the file with a build ID. The
 // input has a line for each address, decimal or with 0x; the report has a line of
 // llvm-symbolizer's JSON for each.
 type Symbolize struct {
@@ -59,7 +59,7 @@ type Object struct {
 	IsDebugFile  bool // it has debug information alone, and no code
 }
 
-// An Identify asks which code object a file is.
+// Identify asks which code object a file is.
 type Identify struct{}
 
 func (*Identify) run(r *Request) (o Outcome, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// A Unit is a unit of the debugging information of a file, to which an expression refers:
+// Unit is a unit of the debugging information of a file, to which an expression refers:
 // the file, and an offset in its .debug_info.
 type Unit struct {
 	Path   string

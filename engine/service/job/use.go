@@ -4,7 +4,7 @@ package job
 
 import "github.com/unwindd/unwindd/engine/plugin"
 
-// A Use counts what a job used of the state that is kept from one job to the next.
+// Use counts what a job used of the state that is kept from one job to the next.
 type Use struct {
 	// CodeObjects counts code objects whose rows and names an earlier job had left, and
 	// NewCodeObjects the others.

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/remote"
 )
 
-// A Walk asks for the stacks of a target that stays with the caller: the input is its
+// Walk asks for the stacks of a target that stays with the caller: the input is its
 // description (remote.Head), and the caller is asked for the rest.
 type Walk struct {
 	Stack Stack

@@ -37,7 +37,7 @@ const (
 	MaxID = 64
 )
 
-// A Store is a folder of files, and an object.Remote that has them. It may be used
+// Store is a folder of files, and an object.Remote that has them. It may be used
 // concurrently, and by several processes.
 type Store struct {
 	dir      string
@@ -86,7 +86,7 @@ func (s *Store) folder(id []byte) string {
 	return filepath.Join(s.dir, name[:2], name[2:])
 }
 
-// Find gives the path of a file of a build ID; "" where the store does not have it.
+// Find returns the path of a file of a build ID; "" where the store does not have it.
 func (s *Store) Find(id []byte, kind string) string {
 	folder := s.folder(id)
 	if folder == "" {
@@ -113,7 +113,7 @@ func (s *Store) Fetch(f object.RemoteFile) (path string, tried []object.Attempt)
 	return "", nil
 }
 
-// A Part is a file that is being sent. Close ends it: what was not kept is gone.
+// Part is a file that is being sent. Close ends it: what was not kept is gone.
 type Part struct {
 	*os.File
 	store *Store
@@ -260,7 +260,7 @@ func (s *Store) list() (list []*bounded.File, err error) {
 	return list, err
 }
 
-// A File is one that a store has.
+// File is one that a store has.
 type File struct {
 	ID   []byte
 	Kind string

@@ -26,7 +26,7 @@ import (
 // headVersion is the version of heads that is read and written.
 const headVersion = 1
 
-// A Head is what a target says of itself: all but its memory and its files.
+// Head is what a target says of itself: all but its memory and its files.
 type Head struct {
 	Version    int
 	Info       target.Info
@@ -37,7 +37,7 @@ type Head struct {
 	Packed []string
 }
 
-// A Module is a target.Module without its code object.
+// Module is a target.Module without its code object.
 type Module struct {
 	Path       string
 	BuildID    []byte
@@ -55,7 +55,7 @@ type Module struct {
 	HasSource  bool // there is what the code was made from
 }
 
-// An Object is what is said of a code object, or of another file, before it is sent.
+// Object is what is said of a code object, or of another file, before it is sent.
 type Object struct {
 	Name      string
 	Size      uint64

@@ -12,11 +12,11 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// An Ask asks the one that has the target. Of a FileQuestion the file is at path, as long as
+// Ask asks the one that has the target. Of a FileQuestion the file is at path, as long as
 // the target is walked.
 type Ask func(q *pb.Question) (a *pb.Answer, path string, err error)
 
-// A Host is what walks targets of other machines, one after the other. It is the
+// Host is what walks targets of other machines, one after the other. It is the
 // object.Owner of their code objects, which outlive the target that they came with: what is
 // kept of one is of use to the next target that has it.
 type Host struct {
@@ -27,7 +27,7 @@ type Host struct {
 	modules map[*object.Object]ownObject
 }
 
-// An ownObject is the code object of a module of the target that is being walked.
+// ownObject is the code object of a module of the target that is being walked.
 type ownObject struct {
 	module uint32
 	*Object

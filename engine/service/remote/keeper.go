@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Keeper answers questions about a target of this machine: of its memory, and of the files
+// Keeper answers questions about a target of this machine: of its memory, and of the files
 // of its modules. It reads no other file: a question names a module by its index, and which
 // file that is, the engine has found. It is used by one goroutine.
 type Keeper struct {

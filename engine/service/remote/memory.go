@@ -24,19 +24,19 @@ const (
 	noThread = -1
 )
 
-// An instance is one of an address space.
+// instance is one of an address space.
 type instance struct {
 	space  locexpr.AddressSpace
 	thread int64 // an index; noThread
 }
 
-// A blockKey is a block of an instance.
+// blockKey is a block of an instance.
 type blockKey struct {
 	instance
 	number uint64
 }
 
-// A run is bytes that follow one another. Behind them err says what is there, where the
+// run is bytes that follow one another. Behind them err says what is there, where the
 // run ends before its block.
 type run struct {
 	start uint64
@@ -135,7 +135,7 @@ func (m *memory) fetch(of instance, at uint64, size int) (r run, err error) {
 	return r, nil
 }
 
-// A memoryError is an error of the target's machine.
+// memoryError is an error of the target's machine.
 type memoryError struct {
 	kind pb.MemoryAnswer_Kind
 	text string

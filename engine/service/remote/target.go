@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// A Target is a target of another machine. It implements target.ScopedMemory, target.Mapper
+// Target is a target of another machine. It implements target.ScopedMemory, target.Mapper
 // and target.Sized, and says where its files are as engine.Attach asks for it.
 type Target struct {
 	host    *Host

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// A Failure is why a request was not answered.
+// Failure is why a request was not answered.
 type Failure struct {
 	Kind   Kind
 	Detail string // a sentence

@@ -47,7 +47,7 @@ const socketFD = 3
 // Args are the arguments after the executable's name by which it is a worker.
 var Args = []string{"serve", "worker"}
 
-// IsWorker says whether arguments are those of a worker.
+// IsWorker reports whether arguments are those of a worker.
 func IsWorker(args []string) bool {
 	return len(args) >= len(Args) && slices.Equal(args[:len(Args)], Args)
 }
@@ -92,7 +92,7 @@ func confineProcess() error {
 	}, os.Environ())
 }
 
-// A worker answers requests, one at a time.
+// worker answers requests, one at a time.
 type worker struct {
 	conn  *conn
 	tools job.Tools
@@ -263,7 +263,7 @@ func (w *worker) ask(q *pb.Question) (*pb.Answer, string, error) {
 	return out, a.Path, proto.Unmarshal(a.Proto, out)
 }
 
-// A remote asks the server for files: a worker has no network.
+// remote asks the server for files: a worker has no network.
 type remote struct {
 	worker    *worker
 	isSymbols bool

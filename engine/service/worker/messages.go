@@ -25,7 +25,7 @@ import (
 	"github.com/unwindd/unwindd/engine/service/job"
 )
 
-// A toWorker is what a worker is told. One member is set.
+// toWorker is what a worker is told. One member is set.
 type toWorker struct {
 	Confine *confine.Confinement `json:",omitempty"` // the first one: before it, the process does nothing
 	Setup   *Setup               `json:",omitempty"` // the second one
@@ -35,7 +35,7 @@ type toWorker struct {
 	Answer  *answer              `json:",omitempty"`
 }
 
-// A fromWorker is what a worker says. One member is set.
+// fromWorker is what a worker says. One member is set.
 type fromWorker struct {
 	Ready *ready    `json:",omitempty"`
 	Fetch *fetch    `json:",omitempty"`
@@ -43,37 +43,37 @@ type fromWorker struct {
 	Done  *done     `json:",omitempty"`
 }
 
-// A ready says that a worker takes runs, and what this system lacks to confine it by.
+// ready says that a worker takes runs, and what this system lacks to confine it by.
 type ready struct{ Missing []string }
 
-// A run is a request.
+// run is a request.
 type run struct {
 	Number uint64
 	Name   string // of what is read, in all that is said of it
 	Job    job.Job
 }
 
-// A fetch asks for a file that a worker may not look for itself.
+// fetch asks for a file that a worker may not look for itself.
 type fetch struct {
 	Number    uint64
 	IsSymbols bool // the stores of symbol files are asked; else debuginfod servers
 	File      object.RemoteFile
 }
 
-// A fetched answers a fetch.
+// fetched answers a fetch.
 type fetched struct {
 	Number uint64
 	Path   string // "": nobody has it
 	Tried  []object.Attempt
 }
 
-// A question is one to whoever asked for the run.
+// question is one to whoever asked for the run.
 type question struct {
 	Number uint64
 	Proto  []byte // a servicepb.Question
 }
 
-// An answer is that to a question.
+// answer is that to a question.
 type answer struct {
 	Number  uint64
 	Proto   []byte // a servicepb.Answer
@@ -81,7 +81,7 @@ type answer struct {
 	Failure string // why there is no answer; "": there is one
 }
 
-// A done ends a run.
+// done ends a run.
 type done struct {
 	Number  uint64
 	Outcome job.Outcome
@@ -91,7 +91,7 @@ type done struct {
 // maxMessage bounds a message. Lists that may be longer are in files.
 const maxMessage = 128 << 10
 
-// A conn is one end of the socket.
+// conn is one end of the socket.
 type conn struct {
 	*net.UnixConn
 	writing sync.Mutex

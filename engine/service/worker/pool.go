@@ -44,7 +44,7 @@ type Options struct {
 	RequestOf func(context.Context) string
 }
 
-// An Event is what became of a worker.
+// Event is what became of a worker.
 type Event struct {
 	Kind    EventKind
 	Process int      // its ID
@@ -64,7 +64,7 @@ const (
 	Replaced           // it had too much memory after a request, or had given up a plugin
 )
 
-// A Pool has workers. It starts one when there is something to do, and none is idle.
+// Pool has workers. It starts one when there is something to do, and none is idle.
 type Pool struct {
 	Options
 
@@ -78,7 +78,7 @@ type Pool struct {
 	closed bool
 }
 
-// An Output takes the report of a job.
+// Output takes the report of a job.
 type Output interface {
 	io.Writer
 	// Restart forgets what was written. ok is false where somebody has read of it.
@@ -102,7 +102,7 @@ func (p *Pool) SetBounds(time time.Duration, maxAnswer int64) {
 	p.answer.Store(maxAnswer)
 }
 
-// An Asker answers what a job asks of whoever wants it: a servicepb.Question by a
+// Asker answers what a job asks of whoever wants it: a servicepb.Question by a
 // servicepb.Answer, and the path of the file that it asks for. It may be called
 // concurrently.
 type Asker func(question []byte) (answer []byte, path string, err error)
@@ -110,7 +110,7 @@ type Asker func(question []byte) (answer []byte, path string, err error)
 // maxTries is how often a job is begun whose worker somebody killed, and a worker started.
 const maxTries = 3
 
-// A Request is a job for a worker.
+// Request is a job for a worker.
 type Request struct {
 	Job    *job.Job
 	Input  *os.File // a regular file, which is read from its beginning
@@ -248,7 +248,7 @@ func (p *Pool) do(ctx context.Context, w *process, r *Request) (job.Outcome, *Fa
 	return job.Outcome{}, f
 }
 
-// A work is the time that a worker has for a run. The time in which it waits for whoever
+// work is the time that a worker has for a run. The time in which it waits for whoever
 // asked for the run is not of the worker's work.
 type work struct {
 	process *process

@@ -24,7 +24,7 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// A waits counts the time in which a worker has asked something that is not answered yet.
+// waits counts the time in which a worker has asked something that is not answered yet.
 type waits struct {
 	mu    sync.Mutex
 	open  int // questions
@@ -58,7 +58,7 @@ func (w *waits) total() time.Duration {
 	return w.took + time.Since(w.since)
 }
 
-// A process is a worker, as the server sees it.
+// process is a worker, as the server sees it.
 type process struct {
 	command *exec.Cmd
 	conn    *conn
@@ -268,13 +268,13 @@ func (w *process) died() error {
 	return errors.New(text)
 }
 
-// isKilled says whether somebody killed the worker: its end says nothing of its request.
+// isKilled reports whether somebody killed the worker: its end says nothing of its request.
 func (w *process) isKilled() bool {
 	status, ok := w.command.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// A tail keeps the beginning of what a dying process says, where its runtime says why.
+// tail keeps the beginning of what a dying process says, where its runtime says why.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
