@@ -20,7 +20,7 @@ type Symbolize struct {
 	Mangled   bool // names as the linker has them
 }
 
-// Check refuses a build ID that is none.
+// Check refuses a malformed build ID.
 func (s *Symbolize) Check() error {
 	if id, err := hex.DecodeString(s.BuildID); err != nil || len(id) < 2 || len(id) > 64 {
 		return wrong("build ID %q: expected 2 to 64 bytes in hexadecimal", s.BuildID)
@@ -48,7 +48,7 @@ func (s *Symbolize) run(r *Request) (o Outcome, err error) {
 	return o, session.Run(r.Report, nil, r.Input)
 }
 
-// ErrNoObject is the error of a build ID that no file has.
+// ErrNoObject is the error of a build ID without a file.
 var ErrNoObject = errors.New("no file that is known here has it")
 
 // An Object describes a code object.

@@ -41,7 +41,7 @@ func (w *Walk) run(ctx context.Context, r *Request) (o Outcome, err error) {
 	defer t.Close()
 	t.SetInputProblems(head.Packed)
 	o, err = w.Stack.write(ctx, t, r.Report, w.Write)
-	// What was not answered is missing in the report.
+	// Unanswered questions leave gaps in the report.
 	return o, errors.Join(tools.host.Err(), err)
 }
 
