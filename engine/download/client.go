@@ -83,8 +83,8 @@ type Protocol struct {
 	Place func(f object.RemoteFile) (Name, error)
 	// URLs lists the places where a server may have a file, one at least.
 	URLs func(server *url.URL, f object.RemoteFile) []*url.URL
-	// Check returns what is wrong with a downloaded file; nil: nothing. The error wraps a
-	// WrongError where it is another file.
+	// Check checks a downloaded file. The error wraps a WrongError where it is another
+	// file.
 	Check func(path string, f object.RemoteFile) error
 	// MaxSize bounds the size of some files further, in bytes; 0: it does not.
 	MaxSize func(f object.RemoteFile) int64
