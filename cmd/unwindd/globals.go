@@ -45,11 +45,11 @@ func (v *verbosity) String() string { return strconv.FormatBool(v.g != nil && v.
 func (v *verbosity) Type() string   { return "bool" }
 
 func (v *verbosity) Set(s string) error {
-	on, err := strconv.ParseBool(s)
+	isOn, err := strconv.ParseBool(s)
 	if err != nil {
 		return err
 	}
-	v.g.logs, v.g.verbose = on && v.g.verbose, on
+	v.g.logs, v.g.verbose = isOn && v.g.verbose, isOn
 	return nil
 }
 

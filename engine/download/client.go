@@ -32,7 +32,7 @@ type Options struct {
 	// MaxFiles bounds how many files servers are asked for as long as the Client lives; 0
 	// is DefaultMaxFiles. Below 0 the Client has no bound: its caller bounds each task.
 	MaxFiles int
-	// Retries is how often a server is asked again whose answer did not come.
+	// Retries is how often a server that did not answer is asked again.
 	Retries int
 	// Headers are sent with every request to a server, but not where it redirects to
 	// another host.
@@ -211,7 +211,7 @@ func (c *Client) find(f object.RemoteFile, name Name) (path string, tried []obje
 	return found, append(tried, more...)
 }
 
-// Uses counts the files that were found in the cache, and those that servers were asked
+// Uses counts the files that were found in the cache, and the files that servers were asked
 // for.
 func (c *Client) Uses() (hits, misses uint64) { return c.hits.Load(), c.misses.Load() }
 
@@ -233,8 +233,8 @@ func (c *Client) mayAsk() error {
 	return nil
 }
 
-// ask asks one server after the other. The cache remembers that none has the file where
-// each of them said so.
+// ask asks one server after the other. If none of them has the file, the cache records
+// that.
 func (c *Client) ask(f object.RemoteFile, name Name) (path string, tried []object.Attempt) {
 	ctx := context.Background()
 	if c.options.MaxTime > 0 {

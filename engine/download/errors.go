@@ -19,7 +19,7 @@ var errRedirect = errors.New("the server redirects")
 // time.
 type laterError struct {
 	error
-	isSilent bool // the server could not be reached, or said too little in its time
+	isSilent bool // the server could not be reached, or sent too little in its time
 }
 
 func (e *laterError) Unwrap() error { return e.error }

@@ -124,8 +124,8 @@ func (m *metrics) looked(cache string, isHit bool) {
 func (m *metrics) handedOver(outcome string) { m.handed.WithLabelValues(outcome).Inc() }
 func (m *metrics) shared(result string)      { m.shares.WithLabelValues(result).Inc() }
 
-// downloads counts a client's look-ups that its cache answered, and those that servers were
-// asked for.
+// downloads counts a client's look-ups: those that its cache answered, and those for which
+// servers were asked.
 func (m *metrics) downloads(cache string, remote object.Remote) {
 	client, ok := remote.(interface{ Uses() (hits, misses uint64) })
 	if !ok {
@@ -160,8 +160,8 @@ func (m *metrics) used(u *job.Use) {
 func (m *metrics) done(kind string, o *job.Outcome) {
 	m.used(&o.Used)
 	m.stacks.WithLabelValues(kind).Add(float64(o.Counts.Stacks))
-	for by, n := range o.Counts.Frames {
-		m.frames.WithLabelValues(string(by)).Add(float64(n))
+	for method, n := range o.Counts.Frames {
+		m.frames.WithLabelValues(string(method)).Add(float64(n))
 	}
 	for reason, n := range o.Counts.Stops {
 		m.stops.WithLabelValues(string(reason)).Add(float64(n))

@@ -41,7 +41,7 @@ func setPageHeaders(w http.ResponseWriter, policy string) {
 const anybody = "(anybody)"
 
 // isForAnybody reports whether a request is let in without a token: it asks for the page, which
-// has nothing of anybody's in it, and asks for a token itself.
+// contains no data, and asks for a token itself.
 func isForAnybody(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -136,7 +136,7 @@ func problemOf(err error) *problem {
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, errSilent):
 		return tooSlow.new("nothing came for longer than the server waits")
-	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // as gRPC says it
+	case errors.Is(err, context.Canceled), status.Code(err) == codes.Canceled: // gRPC's error of it
 		return canceled.new("the caller went away")
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
 		return timedOut.new("the caller's deadline passed")
@@ -174,8 +174,8 @@ func (p *problem) write(w http.ResponseWriter) {
 func (p *problem) status() error {
 	s := status.New(p.code, p.Detail)
 	if p.retry > 0 {
-		if with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.retry)}); err == nil {
-			s = with
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.retry)}); err == nil {
+			s = detailed
 		}
 	}
 	return s.Err()

@@ -107,7 +107,7 @@ func (q *queue) leave() {
 	q.waiting--
 	close(line[0].ready)
 	q.setLine(caller, line[1:])
-	if len(line) > 1 { // its next turn comes after everybody else's
+	if len(line) > 1 { // its next turn comes after all others'
 		q.turns = append(q.turns[1:], caller)
 	}
 }

@@ -113,7 +113,7 @@ func (r *request) fields(status int) []any {
 		"queued", seconds(time.Duration(r.waited.Load())), "took", seconds(time.Since(r.began)))
 }
 
-// logEnd writes the line of a request that asked for something.
+// logEnd writes the line of a request that has a kind.
 func (s *Server) logEnd(req *request, status int) {
 	fields := req.fields(status)
 	switch how := req.ended(); {

@@ -42,7 +42,7 @@ type Limits struct {
 	Memory  uint64        // bytes of memory that a request may need
 	Time    time.Duration // of a request, once a worker has it
 	Idle    time.Duration // in which a caller may send, or take, nothing
-	Frames  int           // physical frames of a stack that may be asked for
+	Frames  int           // physical frames of a stack at most
 	Spool   int64         // bytes of all requests and reports on disk
 	Objects int64         // bytes of all objects
 	Reports int64         // bytes of all reports that are kept; 0: none are
@@ -77,7 +77,7 @@ type Options struct {
 	Pins       map[string]string
 	InProcess  bool     // the bundled architectures run in the workers
 	Hosts      []string // names of the server in requests, besides this machine's own
-	Tokens     Tokens   // who may ask; nil: whoever reaches the listener
+	Tokens     Tokens   // of callers; nil: every caller is let in
 	// Remote and Symbols are asked for files that are not here; nil: none is asked. Caches
 	// are the folders of their files.
 	Remote, Symbols object.Remote
@@ -287,8 +287,8 @@ func (s *Server) enter() (leave func(), err error) {
 	return s.active.Done, nil
 }
 
-// Drain takes no more requests, and waits until those that are under way are answered, or
-// ctx ends. Then connections and workers are ended, and their files removed.
+// Drain refuses new requests, and waits until the current ones are answered, or ctx ends.
+// Then connections and workers are ended, and their files removed.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.ending = true

@@ -28,7 +28,7 @@ import (
 
 // Options bound the unpacking. The bounds of the zero value fit cores of real programs.
 type Options struct {
-	// MaxBytes is how many bytes a target may unpack to, holes included. 0 stands for
+	// MaxBytes bounds the bytes of an unpacked target, holes included. 0 stands for
 	// DefaultMaxBytes, and bounds the bytes written to the disk: by half of its free bytes,
 	// and by spare + ratio times the bytes of the packed file.
 	MaxBytes uint64
@@ -38,7 +38,7 @@ type Options struct {
 	Dir string
 }
 
-// DefaultMaxBytes is how many bytes a target may unpack to when nothing else is asked for.
+// DefaultMaxBytes bounds the bytes of an unpacked target by default.
 const DefaultMaxBytes = 64 << 30
 
 // A file may plausibly unpack to a thousand times its size in bytes that are not zero: a

@@ -27,8 +27,8 @@ const (
 	xzLZMA2       = 0x21 // 5.3.1
 )
 
-// Dictionaries are cleared for each block. One that is much larger than what its block
-// unpacks to is plausible a few times: their sum is bounded.
+// Dictionaries are cleared for each block. A dictionary much larger than its unpacked block
+// is plausible only a few times: the sum of their sizes is bounded.
 const (
 	spareDictionaries = 4 << 30
 	dictionaryRatio   = 64

@@ -162,7 +162,7 @@ func (w *waiting) run(ctx context.Context, found func(*Result) error) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case m := <-w.news:
-			if err := w.told(ctx, m, found); err != nil {
+			if err := w.handle(ctx, m, found); err != nil {
 				return err
 			}
 		case <-again.C:
@@ -187,8 +187,8 @@ func (w *waiting) lookAt(ctx context.Context, most int, found func(*Result) erro
 	return nil
 }
 
-// told handles the news that a job is done.
-func (w *waiting) told(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
+// handle handles the news that a job is done.
+func (w *waiting) handle(ctx context.Context, m *nats.Msg, found func(*Result) error) error {
 	id := strings.TrimPrefix(m.Subject, donePrefix)
 	if len(m.Data) == 0 {
 		return w.look(ctx, id, found)

@@ -52,7 +52,7 @@ type How struct {
 	Parts    int       // in which workers do it; 0, 1: it is not divided
 }
 
-// A Submitted is a job that waits, or has a result.
+// Submitted is a job that waits, or has a result.
 type Submitted struct {
 	ID        string
 	Known     bool // it was submitted before

@@ -13,7 +13,7 @@ import (
 	"github.com/unwindd/unwindd/engine/symbolize"
 )
 
-// Job is one task for an engine, with its options. One member is set.
+// Job is one task for an engine, with its options. One field is set.
 type Job struct {
 	Stack     *Stack     `json:",omitempty"`
 	Profile   *Profile   `json:",omitempty"`
@@ -55,7 +55,7 @@ func (j *Job) CheckInput(hasInput bool) error {
 	return nil
 }
 
-// An Outcome has the facts about a finished job that are not in its report.
+// Outcome has the facts about a finished job that are not in its report.
 type Outcome struct {
 	Unwalked string   `json:",omitempty"` // why nothing could be walked, for lack of an architecture
 	Counts   Counts   `json:",omitzero"`

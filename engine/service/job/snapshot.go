@@ -47,7 +47,7 @@ func renamed(err error, name, newName string) error {
 	return renamedError{err, strings.ReplaceAll(err.Error(), name, newName)}
 }
 
-// rename gives the file of a profile another name.
+// rename changes the name of a profile's file.
 func rename(p *engine.Profile, name, newName string) {
 	p.Path = newName
 	for i, problem := range p.Problems {

@@ -97,7 +97,7 @@ func (u *Unit) surround(t *engine.Target, around *engine.Surroundings) error {
 	return object.Guard(func() (err error) {
 		d := unit.Code.DWARF()
 		if d == nil {
-			own.Names(0, false) // a module has problems once its names were asked for
+			own.Names(0, false) // which reads the names, and so finds their problems
 			why := append(own.Info().Problems, u.Path+": has no debugging information in .debug_info")
 			return fmt.Errorf("--unit: %s", why[0])
 		}
@@ -121,7 +121,7 @@ func (u *Unit) isReadFor(m *code.Module) bool {
 	if m.Code.DWARF() == nil {
 		return false
 	}
-	m.Names(0, false) // a module knows its debug file once its names were asked for
+	m.Names(0, false) // which finds the debug file
 	if debug := m.Info().DebugFile; debug != "" {
 		return isSameFile(u.Path, debug)
 	}

@@ -79,7 +79,7 @@ type answer struct {
 	Number  uint64
 	Proto   []byte // a servicepb.Answer
 	Path    string // of the requested file
-	Failure string // why there is no answer; "": there is one
+	Failure string // why there is no answer; "": it was answered
 }
 
 // done ends a run.

@@ -62,7 +62,7 @@ const (
 	Started  EventKind = iota
 	Died               // it ended by itself, or was killed from outside
 	Stopped            // a request took too long, or was canceled and did not end
-	Replaced           // it had too much memory after a request, or had given up a plugin
+	Replaced           // it had too much memory after a request, or a plugin of it was given up
 )
 
 // Pool has workers. It starts one when there is something to do, and none is idle.
