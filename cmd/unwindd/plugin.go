@@ -208,7 +208,7 @@ func writeDescription(w io.Writer, origin string, d *sdk.Description) error {
 	return errors.Join(p.printer.Flush(), t.Flush())
 }
 
-// A descriptionPrinter prints a description, in lines of a name and a value.
+// descriptionPrinter prints a description, in lines of a name and a value.
 type descriptionPrinter struct {
 	printer *report.Printer
 	*sdk.Description

@@ -262,7 +262,7 @@ func (l *connection) shareAll(q *fleet.Queue) error {
 	for _, f := range list {
 		err := l.send(l.ctx, q, f)
 		if errors.Is(err, fleet.ErrFull) {
-			return nil // nor has it room for the rest
+			return nil // the rest does not fit either
 		}
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (l *connection) shareAll(q *fleet.Queue) error {
 func (l *connection) send(ctx context.Context, q *fleet.Queue, f objects.File) error {
 	file, err := os.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it made room for another one
+		return nil // it was removed for a newer one
 	}
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func newMetrics(s *Server) *metrics {
 	if h := s.offload; h != nil {
 		m.handed = counter("handed_over_total", "Requests for which there was no place, by what became of them: a state of the fleet's job, or why there was none.", "outcome")
 		m.shares = counter("handed_over_objects_total", "Files of objects that the queue of the fleet was to have.", "result")
-		gauge("handed_over", "Requests that the fleet has.", func() float64 { return float64(h.with.Load()) })
+		gauge("handed_over", "Requests that the fleet has.", func() float64 { return float64(h.active.Load()) })
 		gauge("handed_over_waiting", "Requests that wait until the fleet may have them.", func() float64 { return float64(h.places.length()) })
 		gauge("handed_over_ready", "1 while the queue of the fleet answers, 0 while what is over the limits is refused.", func() float64 {
 			if h.connection.ready() {

@@ -27,7 +27,7 @@ type offload struct {
 	server     *Server
 	connection *connection
 	places     *queue       // for requests that the fleet has
-	with       atomic.Int64 // the number of requests that it has
+	active     atomic.Int64 // the number of requests that it has
 
 	mu   sync.Mutex
 	jobs map[string]*pendingJob // that callers wait for here, by ID
@@ -103,8 +103,8 @@ func (h *offload) do(ctx context.Context, r *request, t fleet.Task, input io.Rea
 		return outcomeOf(err), err
 	}
 	defer h.places.leave()
-	h.with.Add(1)
-	defer h.with.Add(-1)
+	h.active.Add(1)
+	defer h.active.Add(-1)
 	out := &trackedWriter{Writer: a.spool}
 	for tries := 1; ; tries++ {
 		result, isStale, err := h.ask(ctx, q, r, t, input, tries > 1)

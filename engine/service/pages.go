@@ -64,13 +64,13 @@ func (s *Server) showPage(w http.ResponseWriter, _ *http.Request, req *request) 
 // errKeepsNone is the error of a server that keeps no reports.
 var errKeepsNone = badRequest.new("this server keeps no reports")
 
-// ifKept returns make, unless the server keeps no reports.
-func (s *Server) ifKept(make jobOf) jobOf {
+// ifKept returns parse, unless the server keeps no reports.
+func (s *Server) ifKept(parse jobOf) jobOf {
 	return func(r *http.Request) (*job.Job, string, error) {
 		if s.reports == nil {
 			return nil, "", errKeepsNone
 		}
-		return make(r)
+		return parse(r)
 	}
 }
 

@@ -175,7 +175,7 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 	defer w.busy.Add(-1)
 	t := &try{worker: w, message: m, begun: time.Now().UTC()}
 	t.id = idOf(m.Subject)
-	t.unread = t.read()
+	t.malformed = t.read()
 	ctx, end := context.WithCancelCause(now)
 	defer end(nil)
 	stop := t.keepAlive(end)
@@ -193,14 +193,14 @@ func (w *Worker) do(now context.Context, m *nats.Msg) {
 
 // try is one try of a job.
 type try struct {
-	worker  *Worker
-	message *nats.Msg
-	id      string
-	job     job
-	unread  error // why the message cannot be read
-	begun   time.Time
-	before  tries
-	parts   []*Result // from which the job is joined
+	worker    *Worker
+	message   *nats.Msg
+	id        string
+	job       job
+	malformed error // why the message cannot be read
+	begun     time.Time
+	before    tries
+	parts     []*Result // from which the job is joined
 }
 
 // tries records the earlier tries of a job.
@@ -285,8 +285,8 @@ func (t *try) result(ctx context.Context) (*Result, error) {
 		r.State, r.Problem, r.Ended = s, &Problem{name, detail}, time.Now().UTC()
 		return r, nil
 	}
-	if t.unread != nil {
-		return fail(Failed, "usage", t.unread.Error())
+	if t.malformed != nil {
+		return fail(Failed, "usage", t.malformed.Error())
 	}
 	r.Kind, r.Whole = t.job.Kind, t.job.whole()
 	if t.isAgain() {
@@ -400,7 +400,7 @@ func (t *try) report(ctx context.Context, r *Result) error {
 	return t.store(ctx, r, report)
 }
 
-// A watched keeps the error of its Writer.
+// watched keeps the error of its Writer.
 type watched struct {
 	io.Writer
 	err error
