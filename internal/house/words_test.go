@@ -57,8 +57,6 @@ var unfinished = map[string]int{
 	"engine/debuginfod":                            11,
 	"engine/disassembler":                          9,
 	"engine/download":                              29,
-	"engine/fact":                                  53,
-	"engine/goroutine":                             17,
 	"engine/object":                                2,
 	"engine/otlpexport":                            7,
 	"engine/plugin":                                55,
