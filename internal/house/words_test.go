@@ -76,7 +76,6 @@ var unfinished = map[string]int{
 	"engine/service/remote":                        27,
 	"engine/service/reports":                       5,
 	"engine/service/worker":                        24,
-	"engine/signature":                             28,
 	"engine/symbol":                                13,
 	"engine/symbol/breakpad":                       33,
 	"engine/symbol/dname":                          11,
