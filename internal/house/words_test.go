@@ -61,7 +61,6 @@ var unfinished = map[string]int{
 	"engine/otlpexport":                            7,
 	"engine/plugin":                                55,
 	"engine/plugin/confine":                        15,
-	"engine/profile":                               128,
 	"engine/report":                                210,
 	"engine/report/flamepage":                      2,
 	"engine/report/stackpage":                      8,
