@@ -28,7 +28,7 @@ func (r *run) forEach(ctx context.Context, c *boundClause, next int) error {
 // is cut: by Brent's method, one earlier node is remembered.
 func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
 	o, err := c.exprs[0].eval(ctx, r)
-	count := o.n
+	earlier := o.n
 	for steps, power := uint64(0), uint64(1); err == nil; steps++ {
 		if err := r.step(); err != nil {
 			return err
@@ -38,11 +38,11 @@ func (r *run) follow(ctx context.Context, c *boundClause, next int) error {
 		if goes, err = r.number(ctx, c.exprs[1]); err != nil || goes == 0 {
 			return err
 		}
-		if steps > 0 && o.n == count {
+		if steps > 0 && o.n == earlier {
 			return r.broken("the chain of nodes is a circle")
 		}
 		if steps == power {
-			count, power = o.n, power*2
+			earlier, power = o.n, power*2
 		}
 		if err = r.do(ctx, next); err != nil {
 			return err

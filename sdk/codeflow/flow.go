@@ -100,7 +100,7 @@ func ByBlock[S any](code Code[S], steps *int, maxBlocks int) *Flow[S] {
 	return &Flow[S]{code: code, steps: steps, maxBlocks: maxBlocks}
 }
 
-// Err returns why the flow was given up; nil where it was not.
+// Err returns why the flow failed; nil where it did not.
 func (f *Flow[S]) Err() error { return f.err }
 
 // Point returns the point at an address; nil where there is none.
