@@ -50,7 +50,6 @@ var unfinished = map[string]int{
 	".ci/peers/symfiles":                           11,
 	".ci/peers/truth":                              56,
 	".ci/peers/values":                             3,
-	"cfi":                                          7,
 	"cmd/unwindd":                                  78,
 	"engine":                                       64,
 	"engine/code":                                  1,
