@@ -67,7 +67,7 @@ func (p *parser) errorf(offset int, op string, format string, args ...any) error
 	return &TextError{Offset: offset, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// here returns what stands at the current position, for errors.
+// here returns the text at the current position, for errors.
 func (p *parser) here() string {
 	if p.pos >= len(p.text) {
 		return "the end of the text"
@@ -175,8 +175,8 @@ func (p *parser) operation(out []byte, depth int) ([]byte, error) {
 	return out, nil
 }
 
-// lookup finds an operation of the dialect by its name. Dialect.lookupText goes
-// through all names, so what it found is kept.
+// lookup finds an operation of the dialect by its name. Dialect.lookupText goes through all
+// names, so its results are kept.
 func (p *parser) lookup(name string) (*Operation, Encoding, error) {
 	if f, ok := p.found[name]; ok {
 		return f.op, f.encoding, nil
@@ -257,8 +257,8 @@ func (p *parser) value(word string, op *Operation, kind OperandKind, enc operand
 	return v, err
 }
 
-// pushesConstant reports whether the operation pushes its operand, which may
-// then be the number of an address space for what follows.
+// pushesConstant reports whether the operation pushes its operand, which may then be the
+// number of an address space for the next operation.
 func (o *Operation) pushesConstant() bool {
 	switch o.Name {
 	case "DW_OP_const1u", "DW_OP_const2u", "DW_OP_const4u", "DW_OP_const8u", "DW_OP_constu",
@@ -298,8 +298,7 @@ func (p *parser) block(depth int) ([]byte, error) {
 	return content, nil
 }
 
-// operandEncoding is how the number of an operand, or the length of a block, is
-// encoded.
+// operandEncoding is the encoding of the number of an operand, or of the length of a block.
 type operandEncoding struct {
 	size     int // bytes; 0: LEB128
 	isSigned bool
@@ -343,7 +342,7 @@ func (e operandEncoding) holds(v uint64) bool {
 	return v <= lowMask(e.bits())
 }
 
-// expected says which numbers the operand can be.
+// expected describes the numbers that the operand can be.
 func (e operandEncoding) expected() string {
 	if e.isSigned {
 		return fmt.Sprintf("a number from %d to %d", int64(-1)<<(e.bits()-1), lowMask(e.bits()-1))

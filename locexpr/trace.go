@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// A Step is one operation of an evaluation that has been executed, for people
-// to follow it.
+// Step is one operation of an evaluation that has been executed, for people to follow it.
 type Step struct {
 	Offset int      // of the operation, in bytes from the start of its expression
 	Op     string   // the operation in the text form, "DW_OP_plus_uconst 8"; after 16 MiB of steps its name alone

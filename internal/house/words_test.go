@@ -136,7 +136,6 @@ var unfinished = map[string]int{
 	"internal/subject":                             3,
 	"internal/valuecheck":                          26,
 	"internal/version":                             3,
-	"locexpr":                                      26,
 	"plugins/aarch64":                              59,
 	"plugins/amdgpu":                               147,
 	"plugins/amdgpu/isa":                           25,
