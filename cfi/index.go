@@ -12,9 +12,9 @@ import (
 	"github.com/unwindd/unwindd/internal/leb128"
 )
 
-// indexEntry gives PCs from start on, up to the next entry's start or
-// to the end of the FDE, the FDE at offset. size is how far that is, or
-// math.MaxUint32 where it is more.
+// indexEntry maps PCs from start on, up to the next entry's start or to
+// the end of the FDE, to the FDE at offset. size is the length of that
+// range, at most math.MaxUint32.
 type indexEntry struct {
 	start  uint64
 	size   uint32

@@ -329,7 +329,7 @@ const (
 	fdeFlexible = 1 // the FDE type in the second one
 )
 
-// fdeAttribute is the size of what FREs begin with in version 3 (2.3.2).
+// fdeAttribute is the size of the attributes before FREs in version 3 (2.3.2).
 const fdeAttribute = 5
 
 // parse reads the FDE with a number below t.count.

@@ -46,7 +46,7 @@ type Evaluator struct {
 	Trace func(Step)
 	Names Names
 
-	self *Evaluator // e itself; another one: e is a copy of it, and what follows is not its own
+	self *Evaluator // e itself; another one: e is a copy of it, and the fields below are not its own
 	root *Evaluator // has the states and counts of the evaluations: e itself, or the one that e derives from
 
 	evaluations []*evaluation // one for each level of nesting

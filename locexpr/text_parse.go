@@ -24,10 +24,10 @@ import (
 // with a sign where the operand is signed. Registers are names of o.Names or
 // numbers; so are address spaces as the operand of a DW_OP_const*. The distance
 // of a branch is in bytes from the end of its operation. A block is hex, or the
-// operations "{ OP; ... }" that it holds.
+// operations "{ OP; ... }" in it.
 //
-// LEB128 operands are encoded in as few bytes as can be. What the text says is
-// checked against the ranges of operands only, so the bytes may still be
+// LEB128 operands are encoded in as few bytes as can be. Only the ranges
+// of operands are checked, so the bytes may still be
 // ill-formed, by a branch for instance. An error is a *TextError.
 func Parse(text string, o TextOptions) ([]byte, error) {
 	if o.Dialect == nil {
@@ -250,7 +250,7 @@ func (p *parser) value(word string, op *Operation, kind OperandKind, enc operand
 			err = fmt.Errorf("%s is expected, found %s", enc.expected(), quote(word))
 		}
 		v = uint64(space)
-		if ok && !enc.holds(v) {
+		if ok && !enc.fits(v) {
 			err = fmt.Errorf("%s is expected, %s is %d", enc.expected(), quote(word), v)
 		}
 	}
@@ -334,8 +334,8 @@ func (e operandEncoding) bits() uint32 {
 	return uint32(e.size) * 8
 }
 
-// holds reports whether the operand can be v, which is not negative.
-func (e operandEncoding) holds(v uint64) bool {
+// fits reports whether the operand can be v, which is not negative.
+func (e operandEncoding) fits(v uint64) bool {
 	if e.isSigned {
 		return v <= lowMask(e.bits()-1)
 	}
@@ -384,7 +384,7 @@ func parseNumber(word string, e operandEncoding) (uint64, error) {
 	switch {
 	case negative && v <= 1<<(e.bits()-1):
 		return -v, nil
-	case negative || !e.holds(v):
+	case negative || !e.fits(v):
 		return 0, fmt.Errorf("%s is expected, found %s", e.expected(), quote(word))
 	}
 	return v, nil

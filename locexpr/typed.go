@@ -346,7 +346,7 @@ func computeFloat(op arithmeticOp, t *BaseType, av, bv Value) (Value, error) {
 	}
 	if format.isSmall() {
 		// float64 has more than twice the digits of the smaller formats, so
-		// rounding twice gives what rounding once does.
+		// rounding twice has the result of rounding once.
 		x, y := a.small, b.small
 		switch op {
 		case addOp:

@@ -165,8 +165,8 @@ func (t *annotationText) amountColumn(c *annotationCount) column {
 	}, c}
 }
 
-// heads writes the heads of columns.
-func (t *annotationText) heads(columns []column, rest string) {
+// titles writes the titles of columns.
+func (t *annotationText) titles(columns []column, rest string) {
 	var b strings.Builder
 	for _, c := range columns {
 		fmt.Fprintf(&b, "%*s  ", c.width, c.title)
@@ -211,7 +211,7 @@ func (t *annotationText) lines(a *engine.ProfileAnnotation, columns []column) {
 		switch {
 		case l.File != file:
 			file = l.File
-			t.heads(columns, fmt.Sprintf("%*s  %s", width, "line", oneLine(file)))
+			t.titles(columns, fmt.Sprintf("%*s  %s", width, "line", oneLine(file)))
 		case i > 0 && l.Line > a.Lines[i-1].Line+1 && l.HasText:
 			t.printf("%s\n", t.faint("..."))
 		}
@@ -250,7 +250,7 @@ func (t *annotationText) instructions(a *engine.ProfileAnnotation, columns []col
 		longest = max(longest, utf8.RuneCountInString(a.Code[i].Text))
 	}
 	longest = min(longest, instructionWidth)
-	t.heads(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
+	t.titles(columns, fmt.Sprintf("%*s  instruction", width, "offset"))
 	before := ""
 	for i := range a.Code {
 		instruction := &a.Code[i]

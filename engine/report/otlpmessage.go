@@ -25,9 +25,9 @@ const (
 // otlpScope names the maker of the profiles.
 const otlpScope = "github.com/unwindd/unwindd"
 
-// otlpHeads bounds the headers of a resource, a scope and a profile, and the lengths of all
+// otlpHeaders bounds the headers of a resource, a scope and a profile, and the lengths of all
 // enclosing fields, together.
-const otlpHeads = 512
+const otlpHeaders = 512
 
 // otlpTable is an encoded table of the dictionary.
 type otlpTable[K comparable] struct {
@@ -158,7 +158,7 @@ func (m *otlpMessage) add(s *otlpSum) bool {
 
 // size is a lower bound of the message's size in bytes.
 func (m *otlpMessage) size() int {
-	return otlpHeads + len(m.resources) + len(m.profiles) + len(m.samples) + m.dictionarySize()
+	return otlpHeaders + len(m.resources) + len(m.profiles) + len(m.samples) + m.dictionarySize()
 }
 
 func (m *otlpMessage) dictionarySize() (n int) {

@@ -51,14 +51,14 @@ func (t *text) sourceLines(f *engine.Frame, s *symbol.Frame) {
 }
 
 // isNew reports whether a sentence about source files is written for the first time.
-func (t *text) isNew(said string) bool {
-	if t.saidOf[said] {
+func (t *text) isNew(sentence string) bool {
+	if t.mentioned[sentence] {
 		return false
 	}
-	if t.saidOf == nil {
-		t.saidOf = map[string]bool{}
+	if t.mentioned == nil {
+		t.mentioned = map[string]bool{}
 	}
-	t.saidOf[said] = true
+	t.mentioned[sentence] = true
 	return true
 }
 

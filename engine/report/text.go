@@ -37,7 +37,7 @@ type text struct {
 	source     sourceOf
 	codes      *frameCodes
 	thread     *target.Thread  // whose frames are written; nil: a launcher that is not in the target
-	saidOf     map[string]bool // sentences about source files that were written
+	mentioned  map[string]bool // sentences about source files that were written
 	paint
 }
 

@@ -49,8 +49,8 @@ type Written struct {
 	Problems []string
 }
 
-// Write writes the symbol file of a code object. The error is one of w, or of the object
-// as a whole.
+// Write writes the symbol file of a code object. The error comes from w, or concerns
+// the object as a whole.
 func Write(w io.Writer, f File) (Written, error) {
 	x := &source{File: f}
 	module, codeID, err := Identify(f.Object)

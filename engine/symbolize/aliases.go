@@ -120,8 +120,8 @@ func newAlias(o *object.Object, sections []*object.Section, s *object.Symbol) (a
 
 func (a *alias) isFunction() bool { return a.typ == elf.STT_FUNC || a.typ == elf.STT_GNU_IFUNC }
 
-// holds reports whether the symbol, which begins at or below the address, covers it.
-func (a *alias) holds(address uint64) bool {
+// covers reports whether the symbol, which begins at or below the address, includes it.
+func (a *alias) covers(address uint64) bool {
 	switch {
 	case a.end > a.start:
 		return address < a.end

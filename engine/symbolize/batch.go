@@ -140,7 +140,7 @@ func (a *answering) jsonList(questions []string) error {
 				return err
 			}
 		}
-		a.say(&p)
+		a.writeMessage(&p)
 		if err := w.Write(&p.Answer); err != nil {
 			return err
 		}
@@ -148,8 +148,8 @@ func (a *answering) jsonList(questions []string) error {
 	return errors.Join(w.EndList(), a.out.Flush())
 }
 
-// say passes on the message before an answer.
-func (a *answering) say(p *pending) {
+// writeMessage passes on the message before an answer.
+func (a *answering) writeMessage(p *pending) {
 	if p.message != "" && a.message != nil {
 		a.message(p.message)
 	}
@@ -228,7 +228,7 @@ func (a *answering) write() error {
 				return err
 			}
 		}
-		a.say(p)
+		a.writeMessage(p)
 		if _, err := a.out.Write(p.text[p.begin:p.end]); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (f *File) sectionAt(address uint64) (uint32, bool) {
 // one that covers the address, then the first of the table.
 func (t *aliases) chooseGNU(section uint32, address uint64) (Named, bool) {
 	best := t.nearestGNU(section, address)
-	if best == nil || !best.holds(address) {
+	if best == nil || !best.covers(address) {
 		return Named{}, false
 	}
 	n := best.named()

@@ -80,7 +80,7 @@ func (f *File) Data(address uint64) Datum {
 // size.
 func (t *aliases) chooseLLVM(address uint64) (Named, bool) {
 	a := t.nearestLLVM(address)
-	if a == nil || !a.holds(address) {
+	if a == nil || !a.covers(address) {
 		return Named{}, false
 	}
 	n := a.named()

@@ -50,7 +50,7 @@ func (s *Session) parse(line string) (q question, err error) {
 	}
 	switch {
 	case s.Hex:
-		// Whatever is a hexadecimal number is one, like addr2line's.
+		// Any text that is a hexadecimal number is an address, as in addr2line.
 		digits := strings.TrimPrefix(strings.TrimPrefix(line, "0x"), "0X")
 		if q.address, err = strconv.ParseUint(digits, 16, 64); err == nil {
 			return q, nil
