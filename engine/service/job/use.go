@@ -30,6 +30,6 @@ func (t *Tools) used() (u Use) {
 		}
 	}
 	t.before = Use{CodeObjects: hits, NewCodeObjects: misses, Plugins: all}
-	u.HasGivenUp = t.Engine.Plugins().HasGivenUp()
+	u.HasGivenUp = t.Engine.Plugins().IsAnyDisabled()
 	return u
 }
