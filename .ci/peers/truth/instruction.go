@@ -11,8 +11,8 @@ const (
 	call            // pushes the address behind itself
 	leave           // returns, or jumps by a return
 	takes           // pops a register
-	loads           // gives rsp what is in memory
-	moves           // gives rsp what is in another register
+	loads           // loads rsp from memory
+	moves           // moves another register to rsp
 	syscalls
 )
 
