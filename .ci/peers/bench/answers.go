@@ -136,8 +136,8 @@ var (
 	euPC  = regexp.MustCompile(`^#\d+ +(0x[0-9a-f]+)`)
 )
 
-// reader of stacks returns the frame of a line, "" where it has none, and whether a
-// thread begins.
+// stackReader returns the frame of a line, "" where it has none, and whether a thread
+// begins.
 type stackReader func(line string) (frame string, thread bool)
 
 // theirStacks reads what a peer printed. Without a line for its thread a stack is there,

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What a queue keeps, as JetStream says it.
+// kept has the counts of a queue, from JetStream.
 type kept struct {
 	jobs, left      uint64 // that were taken, and that are there still
 	deliveries      uint64 // how often jobs were given to workers

@@ -136,7 +136,7 @@ func parseLine(text string) (l line, ok bool) {
 	return l, true
 }
 
-// address reads "QWORD PTR [rsp+0x8]": the register and the number that is added.
+// memoryOperand reads "QWORD PTR [rsp+0x8]": the register and the number that is added.
 func memoryOperand(text string) (register int, off int64, size int, ok bool) {
 	kind, inner, ok := strings.Cut(text, "[")
 	if !ok || strings.Contains(kind, "fs:") || strings.Contains(kind, "gs:") {

@@ -2,8 +2,8 @@
 
 package main
 
-// What an instruction of x86-64 does to the stack, as far as it must be known beside the
-// registers before it and after it.
+// action is the effect of an instruction of x86-64 on the stack, as far as the registers
+// before and after it do not show it.
 type action uint8
 
 const (
