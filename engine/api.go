@@ -14,108 +14,108 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// This file names what walks and profiles give, and what is asked with, so that
-// who uses an Engine imports one package.
+// This file has the types of requests and results of walks and profiles, so that a
+// program that uses an Engine imports one package.
 
 type (
-	// A Stack is the walked stack of one thread; see walk.Stack.
+	// Stack is the walked stack of one thread; see walk.Stack.
 	Stack = walk.Stack
-	// A Frame is one activation of a function; see walk.Frame.
+	// Frame is one activation of a function; see walk.Frame.
 	Frame = walk.Frame
-	// A Gap is frames of a stack that were left out; see walk.Gap.
+	// Gap is frames of a stack that were left out; see walk.Gap.
 	Gap = walk.Gap
-	// FrameDetails are what is found out about a frame where Options ask for it.
+	// FrameDetails has the details of a frame that Options ask for.
 	FrameDetails = walk.FrameDetails
 	// SourceLines are lines of a source file; see source.Lines.
 	SourceLines = source.Lines
-	// A Variable is a variable of a frame with its value; see walk.Variable.
+	// Variable is a variable of a frame with its value; see walk.Variable.
 	Variable = walk.Variable
-	// A GlobalVariable is a variable that is in no frame; see walk.GlobalVariable.
+	// GlobalVariable is a variable that is in no frame; see walk.GlobalVariable.
 	GlobalVariable = walk.GlobalVariable
-	// A RegisterValue is a general register of a frame.
+	// RegisterValue is a general register of a frame.
 	RegisterValue = walk.RegisterValue
-	// Stopped is why a stack ends; see walk.Stopped.
+	// Stopped is the reason that a stack ends; see walk.Stopped.
 	Stopped = walk.Stopped
-	// StopReason says why a stack ends where it does.
+	// StopReason is the kind of a stack's end.
 	StopReason = walk.StopReason
-	// A Signature is what crashes are grouped by; see signature.Signature.
+	// Signature is the key that crashes are grouped by; see signature.Signature.
 	Signature = signature.Signature
-	// A Launcher is the thread that launched another one; see walk.Launcher.
+	// Launcher is the thread that launched another one; see walk.Launcher.
 	Launcher = walk.Launcher
-	// A LaneGroup is the lanes of a frame that are in one state at one place.
+	// LaneGroup is the lanes of a frame that are in one state at one place.
 	LaneGroup = walk.LaneGroup
-	// A LaneSet is a set of lanes.
+	// LaneSet is a set of lanes.
 	LaneSet = walk.LaneSet
-	// LaneState says what a lane does in a frame.
+	// LaneState is the state of a lane in a frame.
 	LaneState = walk.LaneState
-	// A Sample is what a profiler keeps of one moment; see walk.Sample.
+	// Sample is the state of a thread that a profiler recorded; see walk.Sample.
 	Sample = walk.Sample
-	// A Walker walks samples, one after the other; see walk.Walker.
+	// Walker walks samples, one after the other; see walk.Walker.
 	Walker = walk.Walker
-	// A Synthetic is a target that the caller made up; see walk.Synthetic.
+	// Synthetic is a target that the caller makes; see walk.Synthetic.
 	Synthetic = walk.Synthetic
-	// A Piece is bytes at an address of a Synthetic.
+	// Piece is bytes at an address of a Synthetic.
 	Piece = walk.Piece
-	// Surroundings are what an evaluation has beside its frame; see
+	// Surroundings is the context of an evaluation beside its frame; see
 	// walk.Surroundings.
 	Surroundings = walk.Surroundings
-	// InUnit says which unit an expression is of; see walk.InUnit.
+	// InUnit selects the unit of an expression; see walk.InUnit.
 	InUnit = walk.InUnit
-	// An Activation is a frame that can still be asked about its registers; see
-	// walk.Activation.
+	// Activation is a frame whose registers can still be read; see walk.Activation.
 	Activation = walk.Activation
-	// A Line is an instruction that Disassemble shows; see walk.Line.
+	// Line is an instruction that Disassemble shows; see walk.Line.
 	Line = walk.Line
 
 	// FrameCode is the instructions around the PC of a frame; see walk.FrameCode.
 	FrameCode = walk.FrameCode
-	// A CodeReader finds the code of frames; see walk.CodeReader.
+	// CodeReader finds the code of frames; see walk.CodeReader.
 	CodeReader = walk.CodeReader
 
-	// FoundBy says how a frame was found; see code.FoundBy.
+	// FoundBy is how a frame was found; see code.FoundBy.
 	FoundBy = code.FoundBy
-	// ModuleInfo is what was found out about a module; see code.Info.
+	// ModuleInfo has the facts of a module; see code.Info.
 	ModuleInfo = code.Info
-	// DebugInfo says what came of looking for debug information.
+	// DebugInfo is the result of the search for debug information.
 	DebugInfo = code.DebugInfo
 
-	// A Profile is the stacks of all samples of a recording; see profile.Profile.
+	// Profile has the stacks of all samples of a recording; see profile.Profile.
 	Profile = profile.Profile
-	// RecordOptions say how a living process is recorded; see process.RecordOptions.
+	// RecordOptions has the options of recording a live process; see
+	// process.RecordOptions.
 	RecordOptions = process.RecordOptions
-	// A Recorded is what was recorded of a living process; see process.Recorded.
+	// Recorded has the results of recording a live process; see process.Recorded.
 	Recorded = process.Recorded
-	// ProfileOptions say how a recording is walked.
+	// ProfileOptions has the options of walking a recording.
 	ProfileOptions = profile.Options
-	// A ProfilePart is one of the parts that a recording is divided into.
+	// ProfilePart is one of the parts that a recording is divided into.
 	ProfilePart = profile.Part
-	// A ProfileEvent is what was sampled.
+	// ProfileEvent is an event that was sampled.
 	ProfileEvent = profile.Event
-	// A ProfileThread is a thread under one name.
+	// ProfileThread is a thread under one name.
 	ProfileThread = profile.Thread
-	// A ProfileSample is one moment of one thread.
+	// ProfileSample is one moment of one thread.
 	ProfileSample = profile.Sample
-	// A ProfileStack is a frame and who called it.
+	// ProfileStack is a frame and its callers.
 	ProfileStack = profile.Stack
-	// A ProfileFrame is a physical frame at one address.
+	// ProfileFrame is a physical frame at one address.
 	ProfileFrame = profile.Frame
-	// A ProfileModule is a code object where a process had it mapped.
+	// ProfileModule is a code object where a process had it mapped.
 	ProfileModule = profile.Module
-	// A ProfileKernel is a function of an accelerator that was dispatched.
+	// ProfileKernel is a function of an accelerator that was dispatched.
 	ProfileKernel = profile.Kernel
-	// A ProfileAnnotation is a function with its lines and instructions.
+	// ProfileAnnotation is a function with its lines and instructions.
 	ProfileAnnotation = profile.Annotation
-	// A ProfileAnnotatedLine is a line of a function's source.
+	// ProfileAnnotatedLine is a line of a function's source.
 	ProfileAnnotatedLine = profile.AnnotatedLine
-	// A ProfileAnnotatedInstruction is an instruction of a function.
+	// ProfileAnnotatedInstruction is an instruction of a function.
 	ProfileAnnotatedInstruction = profile.AnnotatedInstruction
-	// A ProfileAnnotatedPlace is where a frame is in a function.
+	// ProfileAnnotatedPlace is where a frame is in a function.
 	ProfileAnnotatedPlace = profile.AnnotatedPlace
-	// LaunchEvidence is how it is known which stack launched a wave.
+	// LaunchEvidence is the evidence for the stack that launched a wave.
 	LaunchEvidence = profile.LaunchEvidence
 )
 
-// How it is known who launched a wave; see profile.LaunchEvidence.
+// Evidence for the launcher of a wave; see profile.LaunchEvidence.
 const (
 	LaunchUnknown  = profile.LaunchUnknown
 	LaunchNear     = profile.LaunchNear
@@ -129,7 +129,7 @@ const SignatureVersion = signature.Version
 // KernelTimeEvent is the event of dispatches; see profile.KernelTimeEvent.
 const KernelTimeEvent = profile.KernelTimeEvent
 
-// How a frame was found; see code.FoundBy.
+// Ways in which a frame was found; see code.FoundBy.
 const (
 	ByContext      = code.ByContext
 	ByCFI          = code.ByCFI
@@ -144,7 +144,7 @@ const (
 	ByCallSite     = code.ByCallSite
 )
 
-// Why a stack ends; see walk.StopReason.
+// Reasons that a stack ends; see walk.StopReason.
 const (
 	StopOutermost    = walk.StopOutermost
 	StopEndOfStack   = walk.StopEndOfStack
@@ -156,7 +156,7 @@ const (
 	StopNoMemory     = walk.StopNoMemory
 )
 
-// What a lane does; see walk.LaneState.
+// States of a lane; see walk.LaneState.
 const (
 	LaneActive     = walk.LaneActive
 	LaneInactive   = walk.LaneInactive
@@ -164,7 +164,7 @@ const (
 	LaneUnknown    = walk.LaneUnknown
 )
 
-// What came of looking for debug information; see code.DebugInfo.
+// Results of the search for debug information; see code.DebugInfo.
 const (
 	DebugInfoFound      = code.DebugInfoFound
 	DebugInfoNone       = code.DebugInfoNone
@@ -174,26 +174,26 @@ const (
 
 // Errors of walks.
 var (
-	// ErrNoFrame says that a stack has fewer frames than were asked for.
+	// ErrNoFrame is the error where a stack has fewer frames than were requested.
 	ErrNoFrame = walk.ErrNoFrame
-	// ErrNoCallValue is wrapped by the error of an Activation about what a function
-	// was given, where that is not known.
+	// ErrNoCallValue is wrapped by the error of an Activation about an argument of a call
+	// that is unknown.
 	ErrNoCallValue = walk.ErrNoCallValue
 	// ErrNotWalked is wrapped by the error of Walked for a target that was read,
 	// and in which nothing could be walked for lack of an architecture.
 	ErrNotWalked = walk.ErrNotWalked
 )
 
-// Profile walks the stacks of all samples of a perf.data file, and joins samples
-// of accelerators to them. The path may be "" where there are such. What went
-// wrong with one of them is why its stack ends; the error is that there is no
-// file, or that it is no recording.
+// Profile walks the stacks of all samples of a perf.data file, and joins samples of
+// accelerators to them. The path may be "" where there are samples of accelerators. A
+// problem with one sample is the reason that its stack ends; the error means that there
+// is no file, or that it is not a recording.
 func (e *Engine) Profile(ctx context.Context, path string, o ProfileOptions) (*Profile, error) {
 	return e.profileMaker().Make(ctx, path, o)
 }
 
-// ProfilePart walks the samples of one part of a perf.data file, and writes what
-// ProfileOptions.Parts of the whole takes. Its errors are those of Profile, and that of w.
+// ProfilePart walks the samples of one part of a perf.data file, and writes the input of
+// ProfileOptions.Parts for the whole. It returns the errors of Profile, and of w.
 func (e *Engine) ProfilePart(ctx context.Context, path string, part ProfilePart, o ProfileOptions, w io.Writer) error {
 	return e.profileMaker().MakePart(ctx, path, part, o, w)
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Expression is a DWARF expression that stands in a code object.
+// Expression is a DWARF expression in a code object.
 type Expression struct {
-	File    string // the split file that it stands in; "": the object itself
+	File    string // the split file that has it; "": the object itself
 	Section string // ".debug_info", ".eh_frame"
-	Offset  uint64 // of the entry that it stands in
+	Offset  uint64 // of the entry that has it
 	Where   string // "DW_AT_location", "CFA", "rule of rbx"
 	Bytes   []byte
-	Range   *dwarf.Range // where it holds, of a location list; nil: of none
+	Range   *dwarf.Range // where it is valid, in a location list; nil: everywhere
 }
 
-// Expressions are the expressions of a code object: those of its call frame
-// information, then those of its debugging information entries and of the
-// location lists that these lead to, in its split files too. d names registers;
-// nil: they go by number. An error is about one entry, and what follows it goes on.
+// Expressions yields the expressions of a code object: first from its call frame
+// information, then from its debugging information entries and their location lists, in
+// its split files too. d names registers; nil: they have numbers. An error is about one
+// entry, and the entries after it follow.
 func Expressions(o *object.Object, d *sdk.Description) iter.Seq2[Expression, error] {
 	return func(yield func(Expression, error) bool) {
 		for _, t := range code.FrameTables(o) {
@@ -51,7 +51,7 @@ func yieldTable(t code.FrameTable, d *sdk.Description, yield func(Expression, er
 		return yield(Expression{}, t.Err)
 	}
 	more := true
-	// An expression holds over several rows as a rule.
+	// An expression is usually the same in several rows.
 	seen := map[string]bool{}
 	t.Rows(func(fde *cfi.FDE, row *cfi.Row, err error) bool {
 		if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/dwarf"
 )
 
-// A CallFrameEntry is an entry of a section of call frame information.
+// CallFrameEntry is an entry of a section of call frame information.
 type CallFrameEntry struct {
 	Section string // ".eh_frame"
 	Size    uint64 // of the section, bytes
-	// Code is the section of a relocatable object that the addresses of an FDE
-	// are of; "" elsewhere.
+	// Code is the section of a relocatable object in which an FDE has its addresses; ""
+	// in other objects.
 	Code string
 	cfi.Entry
 }
@@ -46,9 +46,9 @@ func SFrameEntries(o *object.Object) iter.Seq2[*cfi.SFrameFDE, error] {
 	}
 }
 
-// CallFrameEntries lists the call frame information of a code object as it is
-// written, section by section in the file's order. An error is about one entry
-// or one section, and what follows it goes on.
+// CallFrameEntries lists the call frame information of a code object as it is written,
+// section by section in the file's order. An error is about one entry or one section, and
+// the entries after it follow.
 func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 	return func(yield func(CallFrameEntry, error) bool) {
 		tables := code.FrameTables(o)
@@ -82,16 +82,16 @@ func CallFrameEntries(o *object.Object) iter.Seq2[CallFrameEntry, error] {
 	}
 }
 
-// addressSizes compares the address sizes of CIEs with those of compilation units.
+// addressSizes compares the address sizes of CIEs with the sizes in compilation units.
 type addressSizes struct {
 	object *object.Object
 	reader *dwarf.Reader
 	isRead bool
-	last   *cfi.CIE // that was found wrong last
+	last   *cfi.CIE // the last one that was found wrong
 }
 
-// check is the error of an FDE whose CIE says that addresses have another size than in the
-// compilation unit of its code (A.6.4.1). Before version 4 a CIE does not say it.
+// check returns an error for an FDE whose CIE has another address size than the
+// compilation unit of its code (A.6.4.1). Before version 4 a CIE has no address size.
 func (s *addressSizes) check(e CallFrameEntry) error {
 	if e.FDE == nil || e.FDE.CIE.Version < 4 || e.FDE.CIE == s.last {
 		return nil

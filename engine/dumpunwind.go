@@ -9,12 +9,11 @@ import (
 	"github.com/unwindd/unwindd/engine/object/pe"
 )
 
-// An UnwindEntry is an entry of .pdata of a PE file, with the unwind information that it
-// leads to.
+// UnwindEntry is an entry of .pdata of a PE file, with its unwind information.
 type UnwindEntry struct {
 	pe.Function
-	Section string // that has the unwind information: ".xdata"
-	Offset  uint64 // of it in the section
+	Section string // of the unwind information: ".xdata"
+	Offset  uint64 // of the unwind information in the section
 	Info    *pe.UnwindInfo
 	// Rows calls yield with every row of the function, in order of address, until it
 	// returns false. The row is reused between calls.
@@ -22,7 +21,7 @@ type UnwindEntry struct {
 }
 
 // UnwindEntries lists the entries of .pdata of a PE file for x86-64, in order of address;
-// none of another object. An error is about one entry, and what follows it goes on.
+// nothing for another object. An error is about one entry, and what follows it goes on.
 func UnwindEntries(o *object.Object) iter.Seq2[*UnwindEntry, error] {
 	return func(yield func(*UnwindEntry, error) bool) {
 		f := o.PE()

@@ -2,9 +2,9 @@
 
 // Package engine walks stacks.
 //
-// An Engine opens targets (a core, for one) and yields the stack of each of
-// their threads. What depends on an architecture comes from a plugin; see
-// package sdk for the contract.
+// An Engine opens targets (a core, for one) and yields the stack of each of their
+// threads. Everything that depends on an architecture comes from a plugin; see package
+// sdk for the contract.
 //
 //	e, err := engine.New(engine.Options{Plugins: plugin.Options{InProcess: []sdk.Architecture{x86_64.New()}}})
 //	if err != nil {
@@ -49,71 +49,71 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// DefaultMaxFrames is how many physical frames of a stack are walked when
+// DefaultMaxFrames is the number of physical frames of a stack that are walked when
 // Options.MaxFrames is 0.
 const DefaultMaxFrames = 4096
 
 // AllFrames is the Options.MaxFrames of a caller that wants every frame of a stack.
 const AllFrames = math.MaxInt32
 
-// ErrUnknownTarget says that a file is none of the forms of target.
+// ErrUnknownTarget is the error where a file has none of the formats of targets.
 var ErrUnknownTarget = errors.New("not a target")
 
-// Options says what an Engine uses. The zero value walks with the bundled
+// Options has the options of an Engine. The zero value walks with the bundled
 // architectures as child processes of Plugins.Self.
 type Options struct {
-	// Plugins says where architectures come from.
+	// Plugins lists the architectures.
 	Plugins plugin.Options
-	// Sysroot is where paths of a target are looked up; "" is "/".
+	// Sysroot is the folder in which paths of a target are looked up; "" is "/".
 	Sysroot string
-	// IsUnseen says that who reads the reports does not see this machine: see
+	// IsUnseen means that the readers of reports do not see this machine: see
 	// object.Finder. Nothing is looked up beside a target's own file.
 	IsUnseen bool
 	// Exe is the file of the target's main executable; "" finds it.
 	Exe string
 	// Modules are files that are modules of the target, by their paths there or base names.
 	Modules map[string]string
-	// DeviceCore is the file with what processors beside the CPU had when the process
-	// of a core died, where that is a file of its own; "" looks for it beside the core.
+	// DeviceCore is the core of the processors beside the CPU that belongs to a process's
+	// core, where it is a separate file; "" looks for it beside the core.
 	DeviceCore string
-	// MaxUnpacked is how many bytes a target that comes packed may unpack to; 0 stands for
-	// unpack.DefaultMaxBytes, and for bounds on the disk that it takes (unpack.Options).
+	// MaxUnpacked bounds the bytes that a packed target may unpack to; 0 stands for
+	// unpack.DefaultMaxBytes, and for bounds on its disk space (unpack.Options).
 	MaxUnpacked uint64
 	// DebugDirs are searched for separate debug files, and for code.
 	DebugDirs []string
-	// Remote is asked for files that are not on this machine, as a
-	// debuginfod.Client is one; nil: nobody is asked.
+	// Remote fetches files that are not on this machine, as a debuginfod.Client does;
+	// nil: none are fetched.
 	Remote object.Remote
-	// Symbols are stores of symbol files, as a symbolstore.Client asks them; nil: only
-	// files beside a target's own are looked at.
+	// Symbols fetches symbol files from stores, as a symbolstore.Client does; nil: only
+	// files beside a target's own are read.
 	Symbols object.Remote
 	// MaxFrames bounds the physical frames of a stack that are kept; 0 is
-	// DefaultMaxFrames. The others are counted, and the outermost ones kept: see Gap.
+	// DefaultMaxFrames. The rest are counted, and the outermost ones kept: see Gap.
 	MaxFrames int
 	// NoInlines leaves out inlined calls: each frame has its containing
 	// function only, at the line table's position.
 	NoInlines bool
-	// NoSymbols leaves names and positions out altogether.
+	// NoSymbols leaves out all names and positions.
 	NoSymbols bool
 	// Registers keeps the general registers of every frame.
 	Registers bool
-	// Lanes finds what the lanes of a wave do in every frame.
+	// Lanes finds the states of the lanes of a wave in every frame.
 	Lanes bool
 	// Locals reads the variables of every frame within limits; nil: none are.
 	Locals *value.Limits
-	// SourceLines is how many lines of source Target.Source gives, at most
+	// SourceLines is the number of lines of source that Target.Source returns, at most
 	// source.MaxLines; 0: none.
 	SourceLines int
-	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders
-	// show where an architecture has none of its own; "": they show what is known. It runs
-	// confined, which takes Plugins.Self.
+	// Disassembler is the path of an llvm-mc or llvm-objdump, whose text CodeReaders show
+	// where an architecture has no disassembler; "": they show instructions without it.
+	// It runs confined, which needs Plugins.Self.
 	Disassembler string
-	// CacheBytes is about how much memory is kept for what was found out about code
-	// objects, beside those that targets have loaded; 0 is code.DefaultBytes.
+	// CacheBytes is the approximate size of the cache of facts of code objects that no
+	// open target has loaded; 0 is code.DefaultBytes.
 	CacheBytes uint64
 }
 
-// An Engine walks stacks. It may be used concurrently.
+// Engine walks stacks. It may be used concurrently.
 type Engine struct {
 	options Options
 	plugins *plugin.Manager
@@ -121,14 +121,14 @@ type Engine struct {
 	library *code.Library
 	shared  *walk.Shared
 	program *disassembler.Program // of Options.Disassembler; nil: none
-	isView  bool                  // what it shares is another engine's: see With
+	isView  bool                  // it shares another engine's parts: see With
 
 	mu      sync.Mutex
 	targets map[*Target]struct{}
 }
 
-// New makes an engine. It starts no plugin. The error is that of an option without a
-// meaning, or that of plugin.NewManager.
+// New makes an engine. It starts no plugin. The error is about an invalid option, or
+// comes from plugin.NewManager.
 func New(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -161,12 +161,11 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// With is an engine with other options that shares with e what e has found out about code
-// objects, the files that are open, and the plugins: it costs nothing to make, and a
-// process that answers many kinds of questions keeps one engine and asks each by another
-// view of it. Plugins, Disassembler and CacheBytes of the options are e's. Close of it
-// closes its targets alone, and goes before that of e. The error is that of an option
-// without a meaning.
+// With is a view of the engine with other options. It shares with e the cache of code
+// objects, the open files and the plugins, and costs nothing to make: a process with many
+// kinds of requests keeps one engine and a view for each kind. Plugins, Disassembler and
+// CacheBytes of the options are e's. Its Close closes its targets alone, and comes before
+// e's. The error is about an invalid option.
 func (e *Engine) With(options Options) (*Engine, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
@@ -178,7 +177,7 @@ func (e *Engine) With(options Options) (*Engine, error) {
 	}, nil
 }
 
-// walks are the options of walks.
+// walks returns the options of walks.
 func (o *Options) walks() walk.Options {
 	return walk.Options{
 		MaxFrames: o.MaxFrames, NoInlines: o.NoInlines, NoSymbols: o.NoSymbols, Registers: o.Registers, Lanes: o.Lanes, Locals: o.Locals,
@@ -187,7 +186,7 @@ func (o *Options) walks() walk.Options {
 }
 
 // Close closes the targets that are still open, and ends the plugins unless e is a view
-// (With). The error joins those of the targets' Close.
+// (With). The error joins the errors of the targets' Close.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	open := make([]*Target, 0, len(e.targets))
@@ -209,11 +208,10 @@ func (e *Engine) Close() error {
 // Plugins is the engine's plugin manager.
 func (e *Engine) Plugins() *plugin.Manager { return e.plugins }
 
-// Library holds the code objects that targets have loaded.
+// Library has the code objects that targets have loaded.
 func (e *Engine) Library() *code.Library { return e.library }
 
-// Finder says where the engine looks for the files of a target whose own file
-// is at path.
+// Finder finds the files of a target whose own file is at path.
 func (e *Engine) Finder(path string) object.Finder {
 	f := object.Finder{
 		Sysroot:   e.options.Sysroot,
@@ -232,15 +230,15 @@ func (e *Engine) Finder(path string) object.Finder {
 	return f
 }
 
-// An opener opens one form of target.
+// opener opens one format of targets.
 type opener struct {
 	magic string                                                    // the first bytes of such a file
 	open  func(e *Engine, m *object.Mapping) (target.Target, error) // m is closed with the target, and after an error
-	not   error                                                     // what open's error wraps for a file that is another thing
+	not   error                                                     // wrapped by open's error for a file of another format
 }
 
-// openers are the forms of target. The last one has no magic: it says of a
-// file that is no target what the file is.
+// openers has the formats of targets. The last one has no magic: its error describes a
+// file that is not a target.
 var openers = []opener{
 	{"PK\x03\x04", (*Engine).openSnapshot, snapshot.ErrNotSnapshot},
 	{"MDMP", (*Engine).openMinidump, minidump.ErrNotMinidump},
@@ -249,16 +247,16 @@ var openers = []opener{
 }
 
 // Open opens a target file, told by its first bytes: a core, a minidump or a snapshot, as
-// it is or packed (package unpack). The error of a file that is no target wraps
+// it is or packed (package unpack). The error for a file that is not a target wraps
 // ErrUnknownTarget.
 func (e *Engine) Open(path string) (*Target, error) {
 	in, err := unpack.Open(path, e.unpacking())
 	return e.openInput(path, in, err)
 }
 
-// OpenFile opens what a file has that is open, as Open does: a regular file, or a pipe,
-// which is read to its end. name is the target's path in all that is said. The error of
-// what is no target wraps ErrUnknownTarget.
+// OpenFile opens a target in an open file, as Open does: a regular file, or a pipe, which
+// is read to its end. name is the target's path in messages. The error for a file that is
+// not a target wraps ErrUnknownTarget.
 func (e *Engine) OpenFile(f *os.File, name string) (*Target, error) {
 	in, err := unpack.Read(f, name, e.unpacking())
 	return e.openInput(name, in, err)
@@ -273,7 +271,7 @@ func (e *Engine) openCore(m *object.Mapping) (target.Target, error) {
 	}
 	path := m.Path()
 	if options.Devices == "" {
-		// The core of the process beside one of devices is the one to begin with.
+		// Beside a core of devices, the core of the process is opened.
 		if host := elfcore.HostCore(path); host != "" {
 			_ = m.Close()
 			options.Devices, options.Finder = path, e.Finder(host)
@@ -314,8 +312,8 @@ func orNil[T target.Target](t T, err error) (target.Target, error) {
 	return t, nil
 }
 
-// prepared is description for a target that is being opened: while its files are
-// read the plugin starts.
+// prepared is description for a target that is being opened: the plugin starts while
+// files are read.
 func prepared(a *plugin.Arch, err error) (*sdk.Description, error) {
 	if err == nil {
 		a.Prepare()
@@ -330,8 +328,8 @@ func description(a *plugin.Arch, err error) (*sdk.Description, error) {
 	return a.Description(), nil
 }
 
-// OpenProcess copies the registers and stacks of a living process, whose threads stand
-// still as long as that takes; see process.Open, whose errors it returns.
+// OpenProcess copies the registers and stacks of a live process, whose threads are
+// stopped meanwhile; see process.Open, whose errors it returns.
 func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	t, err := process.Open(pid, process.Options{
 		Finder:   e.Finder(""),
@@ -345,17 +343,17 @@ func (e *Engine) OpenProcess(pid int) (*Target, error) {
 	return own, nil
 }
 
-// RecordProcess looks at a living process again and again, and writes what it saw to file,
-// a recording that Profile reads; see process.Record, whose errors it returns.
+// RecordProcess samples a live process, and writes the samples to file, a recording that
+// Profile reads; see process.Record, whose errors it returns.
 func (e *Engine) RecordProcess(ctx context.Context, pid int, file io.WriteSeeker, options RecordOptions) (Recorded, error) {
 	options.Describe = func(machine uint16) (*sdk.Description, error) { return prepared(e.plugins.ForMachine(machine)) }
 	return process.Record(ctx, pid, file, options)
 }
 
-// A located target says itself where its files are.
+// located is a target with a Finder of its own.
 type located interface{ Finder() object.Finder }
 
-// finderOf says where the files of a target are.
+// finderOf is the Finder of a target's files.
 func (e *Engine) finderOf(state target.Target) object.Finder {
 	if l, ok := state.(located); ok {
 		return l.Finder()
@@ -363,10 +361,10 @@ func (e *Engine) finderOf(state target.Target) object.Finder {
 	return e.Finder(state.Info().Path)
 }
 
-// Attach walks a target that the caller made. Close closes it.
+// Attach makes a Target of the caller's state. Its Close closes state.
 func (e *Engine) Attach(state target.Target) *Target { return e.attach(state, e.finderOf(state)) }
 
-// addRegistered adds the code that the program made and registered for debuggers.
+// addRegistered adds the JIT code that the program registered for debuggers.
 func (t *Target) addRegistered() {
 	state := t.State()
 	list, problems := registered.Modules(state.Modules(), func(address uint64, buf []byte) (n int, err error) {
@@ -380,7 +378,7 @@ func (t *Target) addRegistered() {
 		return n, err
 	})
 	if kind := state.Info().Kind; kind == target.ELFCore || kind == target.LiveProcess {
-		t.registered = problems // others need not have the list
+		t.registered = problems // a system without such code has no list
 	}
 	if len(list) > 0 {
 		t.SetModules(slices.Concat(state.Modules(), list))

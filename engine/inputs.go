@@ -18,9 +18,9 @@ import (
 	"github.com/unwindd/unwindd/engine/unpack"
 )
 
-// This file opens what targets come in, and keeps what is said of them there.
+// This file opens packed targets, and keeps the labels and problems of their packaging.
 
-// An input is what is known of a target by what it came in.
+// input has the labels and problems of the packaging of a target.
 type input struct {
 	problems []string
 	labels   []unpack.Label
@@ -28,18 +28,18 @@ type input struct {
 
 func (e *Engine) unpacking() unpack.Options { return unpack.Options{MaxBytes: e.options.MaxUnpacked} }
 
-// openInput opens the target that an input has, if there is one.
-func (e *Engine) openInput(name string, in *unpack.Input, err error) (*Target, error) {
+// openInput opens the target in an input, if there is one.
+func (e *Engine) openInput(name string, packed *unpack.Input, err error) (*Target, error) {
 	if errors.Is(err, object.ErrEmpty) {
 		return nil, fmt.Errorf("%w: %s: %w: the file is empty", ErrUnknownTarget, name, elfcore.ErrNotCore)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o := openerOf(firstBytes(in.Mapping))
-	state, err := o.open(e, in.Mapping)
-	if err != nil && len(in.Problems) > 0 {
-		err = fmt.Errorf("%w; %s", err, strings.Join(in.Problems, "; "))
+	o := openerOf(firstBytes(packed.Mapping))
+	state, err := o.open(e, packed.Mapping)
+	if err != nil && len(packed.Problems) > 0 {
+		err = fmt.Errorf("%w; %s", err, strings.Join(packed.Problems, "; "))
 	}
 	switch {
 	case errors.Is(err, o.not):
@@ -48,7 +48,7 @@ func (e *Engine) openInput(name string, in *unpack.Input, err error) (*Target, e
 		return nil, err
 	}
 	t := e.Attach(state)
-	t.input = input{in.Problems, in.Labels}
+	t.input = input{packed.Problems, packed.Labels}
 	return t, nil
 }
 
@@ -61,7 +61,7 @@ func (e *Engine) mapPacked(path string) (m *object.Mapping, problems []string, e
 	return in.Mapping, in.Problems, nil
 }
 
-// openerOf is the opener of a form, by the first bytes of the file.
+// openerOf is the opener of a format, by the first bytes of the file.
 func openerOf(head string) *opener {
 	for i := range openers {
 		if strings.HasPrefix(head, openers[i].magic) {
@@ -71,14 +71,14 @@ func openerOf(head string) *opener {
 	return &openers[len(openers)-1]
 }
 
-// firstBytes are those that openers tell forms by.
+// firstBytes returns the bytes by which openers tell formats.
 func firstBytes(m *object.Mapping) (head string) {
-	// A file that is cut meanwhile is as one that cannot be read.
+	// A file that is cut meanwhile counts as unreadable.
 	_ = object.Guard(func() error { head = string(m.Data()[:min(len(m.Data()), 4)]); return nil })
 	return head
 }
 
-// elfType is the e_type of an ELF file by its first bytes; ET_NONE: it is none.
+// elfType is the e_type of an ELF file by its first bytes; ET_NONE for another file.
 func elfType(head []byte) elf.Type {
 	if len(head) < 18 || string(head[:4]) != elf.ELFMAG {
 		return elf.ET_NONE
@@ -90,8 +90,8 @@ func elfType(head []byte) elf.Type {
 	return elf.Type(uint16(low) | uint16(high)<<8)
 }
 
-// IsExecutable says whether a path names an ELF executable or shared object, which is
-// told by its first bytes.
+// IsExecutable reports whether a path names an ELF executable or shared object, by its
+// first bytes.
 func IsExecutable(path string) bool {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return false
@@ -107,11 +107,11 @@ func IsExecutable(path string) bool {
 	return t == elf.ET_EXEC || t == elf.ET_DYN
 }
 
-// TargetsIn are the paths of the files in a folder that are targets by their first bytes,
-// packed ones too, by name. The core of other processors that lies beside that of
-// its process is no target of its own. others are errors that say of the other files,
-// and of those that cannot be read, what is in the way. Folders within are not
-// looked into, nor files whose names begin with a dot: those are not whole yet.
+// TargetsIn lists the paths of the files in a folder that are targets by their first
+// bytes, packed ones too, by name. A core of other processors beside its process's core
+// is not a target of its own. others are the errors of other files, and of files that
+// cannot be read. It skips subfolders, and files whose names begin with a dot, which are
+// incomplete.
 func TargetsIn(dir string) (paths []string, others []error, err error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -138,8 +138,7 @@ func TargetsIn(dir string) (paths []string, others []error, err error) {
 	return paths, others, nil
 }
 
-// Info is what is known of the target as a whole, with what was said of it beside its own
-// bytes.
+// Info has the facts of the target as a whole, with the labels of its packaging.
 func (t *Target) Info() target.Info {
 	info := t.Process.Info()
 	if len(t.input.labels) > 0 {
@@ -148,8 +147,8 @@ func (t *Target) Info() target.Info {
 	return info
 }
 
-// labelFacts are what the labels of systemd-coredump (systemd-coredump(8)) and of apport
-// stand for. Each says it better than a core: that has 15 characters of a name, 79 of a
+// labelFacts has the facts in the labels of systemd-coredump (systemd-coredump(8)) and of
+// apport. They are better than a core's, which has 15 characters of a name, 79 of a
 // command line, and no time.
 var labelFacts = map[string]func(f *target.Facts, value string){
 	"coredump.exe":   func(f *target.Facts, value string) { f.Process.Executable = value },
@@ -180,14 +179,14 @@ var labelFacts = map[string]func(f *target.Facts, value string){
 	},
 }
 
-// facts are those of a target with those of its labels.
-func (in *input) facts(own *target.Facts) *target.Facts {
+// facts returns the facts of a target, completed from its labels.
+func (i *input) facts(own *target.Facts) *target.Facts {
 	f := &target.Facts{}
 	if own != nil {
 		*f = *own
 	}
 	f.Annotations = f.Annotations[:len(f.Annotations):len(f.Annotations)]
-	for _, l := range in.labels {
+	for _, l := range i.labels {
 		if set := labelFacts[l.Name]; set != nil {
 			set(f, l.Value)
 		}

@@ -13,37 +13,36 @@ import (
 	"github.com/unwindd/unwindd/engine/symbol/spirv"
 )
 
-// An irFormat is an intermediate representation that is read.
+// irFormat is an intermediate representation that is read.
 type irFormat struct {
-	// is tells it by the beginning of a file, and by its name.
+	// is recognises it by the beginning of a file, and by its name.
 	is func(path string, data []byte) bool
-	// read may keep data. What is only partly readable is no error.
+	// read may keep data. A partly readable file is not an error.
 	read func(path string, data []byte) (symbol.IR, error)
 }
 
-// irFormats are tried in this order.
+// irFormats are tried in order.
 var irFormats = []irFormat{
 	{spirv.Is, func(path string, data []byte) (symbol.IR, error) { return spirv.Read(path, data) }},
 	{llvmir.Is, llvmir.Read},
 }
 
-// ErrNotIR says that a file is none of the intermediate representations.
+// ErrNotIR is the error where a file is none of the intermediate representations.
 var ErrNotIR = errors.New("neither SPIR-V nor LLVM IR")
 
-// An IRFile is a file in an intermediate representation.
+// IRFile is a file in an intermediate representation.
 type IRFile struct {
 	symbol.IR
 	mapping *object.Mapping
 }
 
-// Close closes the file; nothing that came out of it may be used any more. The error is
-// that of the mapping.
+// Close closes the file; its contents must not be used any more. The error is the
+// mapping's.
 func (f *IRFile) Close() error { return f.mapping.Close() }
 
-// OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR, or FILE#NAME, what
-// has that name inside a file. The
-// error of any other file wraps ErrNotIR. What reads the file afterwards runs
-// inside object.Guard.
+// OpenIR opens a file in an intermediate representation, SPIR-V or LLVM IR, or FILE#NAME,
+// the part of a file with that name. The error for any other file wraps ErrNotIR. Code
+// that reads the file afterwards runs inside object.Guard.
 func OpenIR(path string) (*IRFile, error) {
 	m, data, err := mapIR(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func OpenIR(path string) (*IRFile, error) {
 	return f, nil
 }
 
-// mapIR maps a file, or that of FILE#NAME where there is none of that name.
+// mapIR maps a file, or the part FILE#NAME where there is no file of that name.
 func mapIR(path string) (m *object.Mapping, data []byte, err error) {
 	m, err = object.Map(path)
 	if errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "#") {
@@ -78,7 +77,7 @@ func mapIR(path string) (m *object.Mapping, data []byte, err error) {
 	return m, m.Data(), nil
 }
 
-// A pathError is an error of a file.
+// pathError is an error of a file.
 type pathError struct {
 	path string
 	err  error

@@ -16,26 +16,25 @@ import (
 	"github.com/unwindd/unwindd/engine/target"
 )
 
-// This file makes modules of what Linux says that a process has mapped.
+// This file makes modules from the mappings of a process on Linux.
 
-// maxMapsLines bounds the lines of /proc/PID/maps: as many as vm.max_map_count
-// allows on large machines.
+// maxMapsLines bounds the lines of /proc/PID/maps: the vm.max_map_count of large
+// machines.
 const maxMapsLines = 1 << 20
 
-// A mapsLine is a line of /proc/PID/maps (proc_pid_maps(5)).
+// mapsLine is a line of /proc/PID/maps (proc_pid_maps(5)).
 type mapsLine struct {
 	start, end, offset uint64
 	isExecutable       bool
 	path               string // "" where there is none
 }
 
-// LoadMaps says that a target has the modules loaded that the text of
-// /proc/PID/maps lists, from now on; see walk.Process.SetModules. Their files are
-// looked for as those of other targets are. Problems say which files were not found
-// or do not fit; the error is that the text is no such list.
+// LoadMaps sets the modules of a target to the modules in the text of /proc/PID/maps; see
+// walk.Process.SetModules. Their files are found as usual. problems lists files that were
+// not found or do not fit; the error means that the text is not such a list.
 //
-// A process that loads a library has another text: it is loaded again, and only
-// what is new costs anything.
+// When the process loads a library, its text changes and is loaded again: only new
+// modules cost anything.
 func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err error) {
 	lines, err := readMaps(maps)
 	if err != nil {
@@ -58,14 +57,14 @@ func (t *Target) LoadMaps(maps io.Reader, arch string) (problems []string, err e
 	return problems, nil
 }
 
-// mapsModules are the modules that LoadMaps has made for a target.
+// mapsModules has the modules that LoadMaps has made for a target.
 type mapsModules struct {
 	mu      sync.Mutex
 	all     []*target.Module
-	objects []*object.Object // of them, each once
+	objects []*object.Object // the modules' objects, each once
 }
 
-// add keeps a module, whose ID becomes its index, or gives the equal one that is there.
+// add adds a module, whose ID becomes its index, or returns the equal one that exists.
 func (l *mapsModules) add(m *target.Module) *target.Module {
 	for _, known := range l.all {
 		if known.Path == m.Path && known.Arch == m.Arch && known.Object == m.Object && slices.Equal(known.Segments, m.Segments) {
@@ -111,8 +110,8 @@ func readMaps(r io.Reader) (lines []mapsLine, err error) {
 	return lines, nil
 }
 
-// parseMapsLine reads START-END PERMISSIONS OFFSET DEVICE INODE PATH. The path is all
-// that follows, be there blanks in it.
+// parseMapsLine reads START-END PERMISSIONS OFFSET DEVICE INODE PATH. The path is the
+// rest of the line, with its blanks.
 func parseMapsLine(text string) (l mapsLine, err error) {
 	rest := text
 	var fields [5]string
@@ -140,11 +139,11 @@ func parseMapsLine(text string) (l mapsLine, err error) {
 	return l, nil
 }
 
-// unescapePath gives back the line feeds that the kernel writes as \012.
+// unescapePath restores the line feeds that the kernel writes as \012.
 func unescapePath(path string) string { return strings.ReplaceAll(path, `\012`, "\n") }
 
-// groupMaps are the mappings of each file: those that follow one another up to one of
-// a lower offset, which is the file's once more.
+// groupMaps groups the mappings of each file: a lower offset begins a new group, of the
+// same file mapped once more.
 func groupMaps(lines []mapsLine) (groups [][]mapsLine) {
 	open := map[string]int{} // the last group of a path
 	for _, l := range lines {
@@ -162,8 +161,7 @@ func groupMaps(lines []mapsLine) (groups [][]mapsLine) {
 	return groups
 }
 
-// mappedModule is the module of a file with its mappings; nil where none of them is
-// code.
+// mappedModule is the module of a file with its mappings; nil where none of them is code.
 func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 	if !slices.ContainsFunc(group, func(l mapsLine) bool { return l.isExecutable }) {
 		return nil
@@ -191,8 +189,8 @@ func (t *Target) mappedModule(group []mapsLine, arch string) *target.Module {
 	return m
 }
 
-// findMapped finds a mapped file. The vDSO is in none: this process has the one of
-// all processes of this machine.
+// findMapped finds a mapped file. The vDSO is not a file, but this process has the same
+// one.
 func (t *Target) findMapped(path string) object.Found {
 	finder := t.engine.finderOf(t.State())
 	if path != object.VDSOName {

@@ -13,10 +13,10 @@ import (
 	"github.com/unwindd/unwindd/engine/target/perfdata"
 )
 
-// readPerfMap reads what the runtime of a living process wrote of the code that it made:
-// the functions of /tmp/perf-PID.map, by the ID that the process has in its own namespace, in
-// its own /tmp. Everyone may write to /tmp: the file has to be root's, this user's, or the
-// user's of the process.
+// readPerfMap reads the names of JIT code that the runtime of a live process wrote: the
+// functions of /tmp/perf-PID.map, by the process's ID in its own namespace, in its own
+// /tmp. Everyone may write to /tmp: the file has to be root's, this user's, or the user's
+// of the process.
 func (t *Target) readPerfMap() {
 	own := &t.Info().Facts.Process
 	pid, user := int(own.ID), *own.User
@@ -44,13 +44,13 @@ func (t *Target) nameByMap(m *perfdata.PerfMap) {
 	}
 	t.NameUnplaced(func(address uint64) []symbol.Frame {
 		if name, _, _, ok := m.Find(address); ok {
-			return []symbol.Frame{{Function: name}} // where it starts is an offset in a module
+			return []symbol.Frame{{Function: name}} // its start would be an offset in a module
 		}
 		return nil
 	})
 }
 
-// perfMaps are where the map of a process may be, the likely place first.
+// perfMaps lists the paths where the map of a process may be, the likely path first.
 func perfMaps(pid int) []string {
 	own := fmt.Sprint(pid)
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // without it the IDs are the same

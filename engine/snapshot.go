@@ -22,72 +22,73 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// This file makes snapshots. What memory a stack needs is found out by walking
-// it: whatever the walk reads goes in, and with it the bytes of its frames.
+// This file makes snapshots. A walk of a stack shows the memory that it needs: a snapshot
+// has all memory that the walk reads, and the bytes of its frames.
 
 const (
 	// keptStack bounds the bytes of frames that are kept of a thread, beyond what
 	// its walk reads.
 	keptStack = 64 << 10
-	// keptWave bounds them of a wave, whose lanes have their bytes side by side, and
-	// keptOfLane those of each lane in its top frame.
+	// keptWave bounds the bytes of a wave, whose lanes have their bytes side by side, and
+	// keptOfLane the bytes of each lane in its top frame.
 	keptWave   = 256 << 10
 	keptOfLane = 1 << 10
-	// keptStacks bounds them for all threads together.
+	// keptStacks bounds the bytes of all threads together.
 	keptStacks = 64 << 20
-	// keptRegisters bounds the registers that lie in memory: those of crashed threads
-	// and of some others are all kept.
+	// keptRegisters bounds the registers in memory: crashed threads and some others keep
+	// all of theirs.
 	keptRegisters = 32 << 20
-	// keptBeyond is how many bytes are kept around the ends of a stack: below the
-	// stack pointer, where a leaf function may have data, and above the last frame.
+	// keptBeyond is the number of bytes that are kept around the ends of a stack: below
+	// the stack pointer, where a leaf function may have data, and above the last frame.
 	keptBeyond = 256
-	// releaseEvery is after how many stacks the pages of a target's file are given back.
+	// releaseEvery is the number of stacks after which the pages of a target's file are
+	// released.
 	releaseEvery = 1 << 10
-	// keptPages bounds what is kept of what was read. A hostile target can make a
-	// walk read far more than stacks have.
+	// keptPages bounds the pages that are kept. A hostile target can make a walk read far
+	// more than stacks have.
 	keptPages = 512 << 20 >> pageBits
 )
 
-// SnapshotOptions says what goes into a snapshot.
+// SnapshotOptions selects the contents of a snapshot.
 type SnapshotOptions struct {
-	// Files puts in the code objects themselves. Without it a snapshot names them
-	// by path and build ID, and has only those that are in no file. A target
-	// names the files of its modules, and may name any: of a file whose build ID
-	// the target does not state, nothing goes in.
+	// Files adds the code objects themselves. Without it a snapshot names them by path
+	// and build ID, and has only the ones that are in no file. A target names the files
+	// of its modules, and may name any file: one whose build ID the target does not have
+	// is left out.
 	Files bool
-	// AnyFile puts in what is of such files too.
+	// AnyFile adds such files and memory from them too.
 	AnyFile bool
 }
 
-// A Snapshot is what was collected of a target.
+// Snapshot is the data that was collected from a target.
 type Snapshot struct {
 	snapshot.Contents
-	// Frames is how many physical frames the stacks have.
+	// Frames is the number of physical frames of the stacks.
 	Frames int
-	// Problems are what of the target is not in the snapshot, each a sentence.
+	// Problems lists the parts of the target that are missing in the snapshot, each a
+	// sentence.
 	Problems []string
-	// Unwalked is the error of Target.Walked: where it is not nil, the snapshot
-	// has no stack that anybody could walk.
+	// Unwalked is the error of Target.Walked: where it is not nil, the snapshot has no
+	// stack that could be walked.
 	Unwalked error
 
 	describe func(arch string) (*sdk.Description, error)
 }
 
-// Write writes the snapshot. Equal snapshots give equal bytes. The error is that of w, or
-// says what in the snapshot has no place in the format.
+// Write writes the snapshot. Equal snapshots give equal bytes. The error is w's, or names
+// a part of the snapshot that the format cannot have.
 func (s *Snapshot) Write(w io.Writer) error {
 	return snapshot.Write(w, &s.Contents, snapshot.Options{Describe: s.describe})
 }
 
-// Snapshot walks the stacks of the target and collects what they need: a stack
-// that is walked from the snapshot is the one that is walked from the target,
-// where the files of its modules are found. It uses the modules of the target,
-// which must not be walked by another goroutine meanwhile. The snapshot is of
-// use as long as the target is open. The error is that of ctx; Unwalked says that
-// no stack could be walked.
+// Snapshot walks the stacks of the target and collects what they need: a stack that is
+// walked from the snapshot is the one that is walked from the target, where the files of
+// its modules are found. It uses the modules of the target, which must not be walked by
+// another goroutine meanwhile. The snapshot is valid as long as the target is open. The
+// error is ctx's; Unwalked means that no stack could be walked.
 func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, error) {
 	options := t.engine.options.walks()
-	options.NoSymbols, options.Registers = true, true // what callees saved of registers is kept with them
+	options.NoSymbols, options.Registers = true, true // registers that callees saved are kept too
 	c := &collector{
 		recorder: recorder{
 			Target: t.State(), instances: map[instance]*pages{}, withheld: map[*target.Module]bool{}, needed: map[uint64]map[uint32]bool{},
@@ -110,7 +111,7 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	if err := c.walk(ctx); err != nil {
 		return nil, err
 	}
-	c.sayPlugins(t.Problems())
+	c.addPluginProblems(t.Problems())
 	c.explain(ctx, t, state)
 	c.addModules(t.Loaded(), o)
 	c.addThreads()
@@ -118,8 +119,8 @@ func (t *Target) Snapshot(ctx context.Context, o SnapshotOptions) (*Snapshot, er
 	return c.result, nil
 }
 
-// explain finds out what happened, and keeps the line and what it was made of: whoever
-// has more debug information makes a better one of that.
+// explain finds the line that describes the crash, and keeps it with the memory that it
+// came from: a reader with more debug information makes a better one from that.
 func (c *collector) explain(ctx context.Context, t *Target, state target.Target) {
 	facts := t.Info().Facts
 	if facts == nil {
@@ -145,7 +146,7 @@ func (c *collector) explain(ctx context.Context, t *Target, state target.Target)
 	if m := process.Machine(c.thread); m != nil {
 		c.description = m.Description
 	}
-	// What cannot be read is left out of the line.
+	// Unreadable parts are left out of the line.
 	_ = object.Guard(func() error {
 		var first *fact.FirstCrash
 		if crash.Fact, first = fact.Of(ctx, process); first != nil {
@@ -162,10 +163,10 @@ func (c *collector) explain(ctx context.Context, t *Target, state target.Target)
 // collector collects a snapshot.
 type collector struct {
 	recorder
-	walked *walk.Process // the target, of which the recorder keeps what is read
+	walked *walk.Process // the target, whose memory the recorder keeps as it is read
 	result *Snapshot
 	kept   int // bytes of keptStacks
-	// launchers are those that walks found out, by handle of who was launched.
+	// launchers has the launchers that walks found, by handle of the launched thread.
 	launchers map[uint64]*target.Launch
 	failed    int // stacks that end where a plugin failed
 }
@@ -174,8 +175,7 @@ func (c *collector) problem(format string, args ...any) {
 	c.result.Problems = append(c.result.Problems, fmt.Sprintf(format, args...))
 }
 
-// walk walks all stacks. Those of crashed threads are the first that frames are
-// kept of.
+// walk walks all stacks. Frames are kept of crashed threads first.
 func (c *collector) walk(ctx context.Context) error {
 	threads := slices.Clone(c.Threads())
 	slices.SortStableFunc(threads, func(a, b *target.Thread) int {
@@ -216,9 +216,9 @@ func (c *collector) walk(ctx context.Context) error {
 	return nil
 }
 
-// sayPlugins says what went wrong with plugins, but for what is known: memory that no walk
-// asked for is not in the snapshot, and nobody can walk on from it.
-func (c *collector) sayPlugins(known []string) {
+// addPluginProblems adds the problems of plugins that are not known: memory that no walk
+// read is not in the snapshot, and no walk can continue from it.
+func (c *collector) addPluginProblems(known []string) {
 	for _, p := range c.walked.Problems() {
 		if !slices.Contains(known, p) {
 			c.problem("%s", p)
@@ -236,9 +236,9 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// keepFrames reads the bytes of a stack's frames. From one frame's CFA to the
-// next it is the frame's; a stack that goes on elsewhere, after a signal on a
-// stack of its own, is kept around its CFA.
+// keepFrames reads the bytes of a stack's frames. From one frame's CFA to the next it is
+// the frame's; a stack that continues elsewhere, after a signal on a stack of its own, is
+// kept around its CFA.
 func (c *collector) keepFrames(ctx context.Context, s *Stack) {
 	view, ok := c.walked.View(ctx, s.Thread)
 	if !ok {
@@ -280,8 +280,8 @@ func (c *collector) keepFrames(ctx context.Context, s *Stack) {
 	c.keepEnds(s, keep)
 }
 
-// top is where the stack of a thread ends in the default address space, if that is known:
-// the stack pointer of an architecture with several spaces is in the one of its CFAs.
+// top is the end of a thread's stack in the default address space, if that is known: the
+// stack pointer of an architecture with several spaces is in the space of its CFAs.
 func top(view *walk.ThreadView, s *Stack) (address uint64, known bool) {
 	if len(s.Frames) > 0 && s.Frames[0].HasCFA && s.Frames[0].CFASpace != locexpr.DefaultSpace {
 		return 0, false
@@ -291,10 +291,10 @@ func top(view *walk.ThreadView, s *Stack) (address uint64, known bool) {
 	return sp, known
 }
 
-// keepEnds keeps what is beyond the CFAs of a stack in a space of its own: of a wave, whose
-// stack grows up, the top frame is above the first, and the kernel's frame, which has none,
-// is where the memory begins. Where waves are so many that not all their frames may be
-// kept, it does nothing.
+// keepEnds keeps the bytes beyond the CFAs of a stack in a space of its own. A wave's
+// stack grows up: its top frame is above the first CFA, and the kernel's frame, which has
+// no CFA, is at the beginning of the memory. Where there are too many waves to keep all
+// their frames, it does nothing.
 func (c *collector) keepEnds(s *Stack, keep func(space locexpr.AddressSpace, from, to, beyond uint64)) {
 	n := len(s.Frames)
 	if n == 0 || c.kept > keptStacks/2 {
@@ -324,7 +324,7 @@ func (c *collector) keepEnds(s *Stack, keep func(space locexpr.AddressSpace, fro
 	}
 }
 
-// isOfWaves says whether each wave has an instance of an address space.
+// isOfWaves reports whether each wave has an instance of an address space.
 func (c *collector) isOfWaves(space locexpr.AddressSpace) bool {
 	if c.description == nil {
 		return false
@@ -333,7 +333,7 @@ func (c *collector) isOfWaves(space locexpr.AddressSpace) bool {
 	return i >= 0 && c.description.AddressSpaces[i].Scope == sdk.WaveScope
 }
 
-// touch reads memory of a thread as far as it is there, and says how much of it is.
+// touch reads the memory of a thread that is there, and returns its size.
 func touch(ctx context.Context, view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
 	var buf [keptBeyond]byte
 	for from < to {
@@ -348,8 +348,8 @@ func touch(ctx context.Context, view *walk.ThreadView, space locexpr.AddressSpac
 	return n
 }
 
-// touchWords is touch for bytes of which some are not there: the memory of minidumps
-// begins at the stack pointer. What cannot be read was not there for the walk either.
+// touchWords is touch for bytes of which some are missing: the memory of minidumps begins
+// at the stack pointer. Memory that cannot be read was missing for the walk too.
 func touchWords(ctx context.Context, view *walk.ThreadView, space locexpr.AddressSpace, from, to uint64) (n int) {
 	var buf [8]byte
 	for from < to {
@@ -363,7 +363,7 @@ func touchWords(ctx context.Context, view *walk.ThreadView, space locexpr.Addres
 }
 
 // addModules adds the code objects, and the code that is in none. modules are the
-// target's, which are open as long as the snapshot is of use.
+// target's, which are open as long as the snapshot is valid.
 func (c *collector) addModules(modules []*code.Module, o SnapshotOptions) {
 	type place struct {
 		target.Segment
@@ -383,7 +383,7 @@ func (c *collector) addModules(modules []*code.Module, o SnapshotOptions) {
 		}
 		c.result.Modules = append(c.result.Modules, added)
 		for _, s := range m.Segments {
-			// Where nobody has the code object, a reader takes all of it for code.
+			// Where the code object is missing, a reader takes all of it for code.
 			if s.Size > 0 && (s.Executable || m.Object != nil) {
 				all = append(all, place{s, i})
 			}
@@ -401,12 +401,12 @@ func (c *collector) addModules(modules []*code.Module, o SnapshotOptions) {
 		end = p.Start + p.Size
 		m.Segments, placed = append(m.Segments, p.Segment), append(placed, p.Segment)
 	}
-	for _, m := range c.loose(placed) {
+	for _, m := range c.unmapped(placed) {
 		c.result.Modules = append(c.result.Modules, snapshot.Module{Module: m})
 	}
 }
 
-// withheld says what of a file that nothing confirms is not in a snapshot: the
+// withheld is the problem of an unconfirmed file that is left out of a snapshot: the
 // file, memory that was read from it, or both.
 func withheld(m *target.Module, file, memory bool) string {
 	what := "the file"
@@ -426,7 +426,7 @@ func withheld(m *target.Module, file, memory bool) string {
 	return fmt.Sprintf("%s: %s is left out, as %s; --any-file puts it in", m.Object.Path(), what, why)
 }
 
-// companions are the files that are kept with the code object of a module.
+// companions returns the files that are kept with the code object of a module.
 func (c *collector) companions(m *code.Module) (list []snapshot.Companion) {
 	companions, problems := m.Code.Companions()
 	for _, p := range problems {
@@ -438,10 +438,9 @@ func (c *collector) companions(m *code.Module) (list []snapshot.Companion) {
 	return list
 }
 
-// loose makes modules of the code that the walks met and that is in no module:
-// it was made while the process ran. placed are the segments of modules, by
-// start.
-func (c *collector) loose(placed []target.Segment) []*target.Module {
+// unmapped makes modules of the JIT code that the walks met, which is in no module.
+// placed are the segments of modules, by start.
+func (c *collector) unmapped(placed []target.Segment) []*target.Module {
 	if p := c.instances[instance{}]; p != nil {
 		for number := range p.all {
 			start, _, _ := p.all[number].run(0)
@@ -500,15 +499,15 @@ func (c *collector) addThreads() {
 			reduced, keptRegisters>>20)
 	}
 	for _, th := range c.Threads() {
-		if why := th.Problem + th.Unread; why != "" && len(th.Registers.Numbers) == 0 { // one of them is ""
+		if why := th.Problem + th.Unread; why != "" && len(th.Registers.Numbers) == 0 { // at most one is not ""
 			c.problem("thread %s: the snapshot has no registers of it: %s", th.ID, why)
 		}
 	}
 }
 
-// addRegisters gives a thread the registers that lie in memory. Of one that did not
-// crash only those that its stack needs are kept once there are very many, and it
-// returns true.
+// addRegisters gives a thread the registers that are in memory. Once there are very many,
+// a thread that did not crash keeps only the ones that its stack needs, and the result is
+// true.
 func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced bool) {
 	m := c.walked.Machine(th)
 	if m == nil || len(th.Saved) == 0 {
@@ -538,7 +537,7 @@ func (c *collector) addRegisters(th *target.Thread, left *uint64) (isReduced boo
 	return true
 }
 
-// keepOwn keeps the memory that is a crashed thread's own.
+// keepOwn keeps the private memory of a crashed thread.
 func (c *collector) keepOwn(ctx context.Context, th *target.Thread) {
 	view, ok := c.walked.View(ctx, th)
 	if !ok || !th.Crashed {
@@ -549,7 +548,7 @@ func (c *collector) keepOwn(ctx context.Context, th *target.Thread) {
 	}
 }
 
-// addMemory adds what was read.
+// addMemory adds the memory that was read.
 func (c *collector) addMemory() {
 	if c.count == keptPages {
 		c.problem("the stacks need more than %d MiB of memory: the rest is left out", keptPages>>(20-pageBits))
@@ -580,21 +579,21 @@ func (c *collector) addMemory() {
 	}
 }
 
-// A recorder is a target that keeps what is read of another.
+// recorder is a target that keeps the memory that is read of another one.
 type recorder struct {
 	target.Target
 
 	mu          sync.Mutex
 	instances   map[instance]*pages
-	files       target.FileMemory          // nil: memory is kept whatever file it is from
-	withheld    map[*target.Module]bool    // of which something that was read was not kept
+	files       target.FileMemory          // nil: memory of all files is kept
+	withheld    map[*target.Module]bool    // with memory that was read and not kept
 	count       int                        // of pages
-	code        map[uint64]string          // pages with code, and the architecture of who met it
+	code        map[uint64]string          // pages with code, and the architecture of the thread that met it
 	arch        string                     // of the thread that is walked
 	thread      *target.Thread             // that is walked
 	description *sdk.Description           // of its architecture; nil: there is none
 	needed      map[uint64]map[uint32]bool // by handle: registers of threads in memory that were read
-	mappings    map[uint64]target.Mapping  // by start: those that were asked for; nil while walking
+	mappings    map[uint64]target.Mapping  // by start: the requested ones; nil while walking
 }
 
 // instance is an instance of an address space; the default one has one.
@@ -603,7 +602,7 @@ type instance struct {
 	thread uint64 // handle
 }
 
-// keep keeps what was read, but for memory of files that nothing confirms.
+// keep keeps memory that was read, except memory of unconfirmed files.
 func (r *recorder) keep(k instance, address uint64, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -623,7 +622,7 @@ func (r *recorder) keep(k instance, address uint64, data []byte) {
 	}
 }
 
-// store adds to an instance's pages. The caller holds mu.
+// store adds to an instance's pages. The caller has locked mu.
 func (r *recorder) store(k instance, address uint64, data []byte) {
 	if len(data) == 0 {
 		return
@@ -644,8 +643,8 @@ func (r *recorder) ReadMemory(space locexpr.AddressSpace, address uint64, buf []
 	return n, err
 }
 
-// isRegister says whether at an address in memory lies a register of the thread that is
-// walked, and notes that it was read.
+// isRegister reports whether an address is that of a register of the thread that is
+// walked, and records that it was read.
 func (r *recorder) isRegister(address uint64) bool {
 	th := r.thread
 	if th == nil || len(th.Saved) == 0 {
@@ -685,8 +684,8 @@ func (r *recorder) Mapped(address uint64) (mapped, executable bool) {
 	return mapped, executable
 }
 
-// noteCode says that there is code at an address. The caller holds mu where
-// walks are under way.
+// noteCode records that there is code at an address. The caller has locked mu where walks
+// are under way.
 func (r *recorder) noteCode(address uint64) {
 	if r.code == nil {
 		r.code = map[uint64]string{}
@@ -697,17 +696,17 @@ func (r *recorder) noteCode(address uint64) {
 }
 
 // Around keeps the mappings around an address.
-func (r *recorder) Around(address uint64) (below, at, above *target.Mapping) {
+func (r *recorder) Around(address uint64) (below, containing, above *target.Mapping) {
 	mapper, ok := r.Target.(target.Mapper)
 	if !ok {
 		return nil, nil, nil
 	}
-	below, at, above = mapper.Around(address)
-	r.noteMappings(below, at, above)
-	return below, at, above
+	below, containing, above = mapper.Around(address)
+	r.noteMappings(below, containing, above)
+	return below, containing, above
 }
 
-// noteMappings keeps mappings, while what happened is being found out.
+// noteMappings records mappings while explain runs.
 func (r *recorder) noteMappings(list ...*target.Mapping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -718,7 +717,7 @@ func (r *recorder) noteMappings(list ...*target.Mapping) {
 	}
 }
 
-// A scopedRecorder is a recorder of a target with instances of address spaces.
+// scopedRecorder is a recorder of a target with instances of address spaces.
 type scopedRecorder struct {
 	*recorder
 	scoped target.ScopedMemory
@@ -739,8 +738,7 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// pages are bytes of an instance of an address space, by the number of their
-// page.
+// pages has bytes of an instance of an address space, by the number of their page.
 type pages struct{ all map[uint64]*page }
 
 // page is a page of which some bytes are known.
@@ -749,8 +747,8 @@ type page struct {
 	known [pageSize / 64]uint64
 }
 
-// keep adds bytes, in at most so many pages that are new, and says how many are.
-// What is there already stays: a process may run on.
+// keep adds bytes, in at most as many new pages as most, and returns the number of new
+// ones. Bytes that are there already stay: a process may run on.
 func (p *pages) keep(address uint64, data []byte, most int) (added int) {
 	for len(data) > 0 {
 		number, at := address>>pageBits, int(address&(pageSize-1))
@@ -775,18 +773,18 @@ func (p *pages) keep(address uint64, data []byte, most int) (added int) {
 	return added
 }
 
-// run finds the first bytes from at on that are known.
-func (g *page) run(at int) (from, to int, ok bool) {
-	next := func(at int, flip uint64) int {
-		for at < pageSize {
-			if rest := (g.known[at/64] ^ flip) >> (at % 64); rest != 0 {
-				return at + bits.TrailingZeros64(rest)
+// run finds the first known bytes from start on.
+func (g *page) run(start int) (from, to int, ok bool) {
+	next := func(bit int, flip uint64) int {
+		for bit < pageSize {
+			if rest := (g.known[bit/64] ^ flip) >> (bit % 64); rest != 0 {
+				return bit + bits.TrailingZeros64(rest)
 			}
-			at = (at/64 + 1) * 64
+			bit = (bit/64 + 1) * 64
 		}
 		return pageSize
 	}
-	if from = next(at, 0); from == pageSize {
+	if from = next(start, 0); from == pageSize {
 		return 0, 0, false
 	}
 	return from, next(from, ^uint64(0)), true

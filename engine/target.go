@@ -16,22 +16,22 @@ import (
 	"github.com/unwindd/unwindd/engine/walk"
 )
 
-// A Target is an opened target: its threads, and its modules with their rows and
+// Target is an opened target: its threads, and its modules with their rows and
 // symbols. It may be used concurrently.
 type Target struct {
 	*walk.Process
 	engine *Engine
-	input  input // what it came in
-	// registered are the problems of lists of code that the program made.
+	input  input // its packaging
+	// registered has the problems of the lists of registered JIT code.
 	registered []string
-	perfMap    *perfdata.PerfMap // of the code that the process made; nil: none
+	perfMap    *perfdata.PerfMap // of JIT code; nil: none
 
-	maps    mapsModules // that LoadMaps made
+	maps    mapsModules // made by LoadMaps
 	sources func() *source.Files
 }
 
 // Close closes the target and the files it mapped. The error is that of closing the file
-// or process that the target is in.
+// or process of the target.
 func (t *Target) Close() error {
 	t.engine.mu.Lock()
 	delete(t.engine.targets, t)
@@ -39,19 +39,19 @@ func (t *Target) Close() error {
 	t.Process.Close()
 	t.maps.close()
 	if t.perfMap != nil {
-		_ = t.perfMap.Close() // which was only read
+		_ = t.perfMap.Close() // it was only read
 	}
 	return t.State().Close()
 }
 
-// HasLocals says whether the variables of frames are read.
+// HasLocals reports whether the variables of frames are read.
 func (t *Target) HasLocals() bool { return t.engine.options.Locals != nil }
 
-// HasSource says whether lines of source are asked for.
+// HasSource reports whether lines of source are requested.
 func (t *Target) HasSource() bool { return t.engine.options.SourceLines > 0 }
 
-// Source gives the lines around that of a function at a frame, one of its Symbols: about
-// Options.SourceLines of them. The error says why there are none.
+// Source returns the lines around the line of a function at a frame, one of its Symbols:
+// about Options.SourceLines of them. The error is the reason that there are none.
 func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 	p := source.PlaceOf(s)
 	if f.Module != nil {
@@ -66,8 +66,8 @@ func (t *Target) Source(f *Frame, s *symbol.Frame) (source.Lines, error) {
 	return t.sources().Lines(p, t.engine.options.SourceLines)
 }
 
-// Fact is one line that says what happened to the process; see fact.Of. What cannot be
-// read is left out of it.
+// Fact is a line that describes the crash of the process; see fact.Of. Unreadable parts
+// are left out.
 func (t *Target) Fact(ctx context.Context) string {
 	text, _ := t.Happened(ctx)
 	return text
@@ -88,8 +88,9 @@ func (t *Target) Happened(ctx context.Context) (text string, first *fact.FirstCr
 // Crashed is the thread that Fact is about; nil where none crashed.
 func (t *Target) Crashed() *target.Thread { return fact.Thread(t.Process) }
 
-// Signature is what crashes are grouped by, of a walked stack with its inlined calls and
-// at least DefaultMaxFrames frames, if it has so many; text is what Fact says.
+// Signature is the key that crashes are grouped by. s is a walked stack with its inlined
+// calls and at least DefaultMaxFrames frames, if it has so many; text is the result of
+// Fact.
 func (t *Target) Signature(s *Stack, text string) Signature {
 	return t.SignatureBy(context.Background(), SignatureVersion, s, text)
 }
@@ -106,8 +107,8 @@ func (t *Target) SignatureBy(ctx context.Context, version int, s *Stack, text st
 	return signature.Of(version, &crash)
 }
 
-// Analysis is what the instruction that failed accesses; see fact.Analyze. What cannot be
-// read is left out.
+// Analysis has the accesses of the instruction that failed; see fact.Analyze. Unreadable
+// parts are left out.
 func (t *Target) Analysis(ctx context.Context) (a fact.Analysis) {
 	if err := object.Guard(func() error { a = fact.Analyze(ctx, t.Process); return nil }); err != nil {
 		return fact.Analysis{}
@@ -121,8 +122,8 @@ func (t *Target) CodeReader(count int) *CodeReader {
 	return t.NewCodeReader(count, t.engine.program)
 }
 
-// Problems are what went wrong with the target, and with the plugins and the disassembler
-// that it uses, each a sentence.
+// Problems lists the problems of the target, and of the plugins and the disassembler that
+// it uses, each a sentence.
 func (t *Target) Problems() []string {
 	problems := slices.Concat(t.input.problems, t.Process.Problems(), t.registered)
 	problems = append(problems, object.UnusedModules(t.engine.options.Modules, func(is func(name string) bool) bool {
@@ -134,16 +135,15 @@ func (t *Target) Problems() []string {
 	return problems
 }
 
-// Symbolize returns the functions at addresses of the target, innermost first, one
-// list for each address: of a return address the caller passes one inside the call.
-// A list is empty where nothing is known. The lists are shared: nobody changes
-// them.
+// Symbolize returns the functions at addresses of the target, innermost first, one list
+// for each address: of a return address the caller passes one inside the call. A list is
+// empty where nothing is known. The lists are shared and must not be changed.
 func (t *Target) Symbolize(ctx context.Context, addresses []uint64) [][]symbol.Frame {
 	return t.AppendSymbols(ctx, make([][]symbol.Frame, 0, len(addresses)), addresses)
 }
 
-// AppendSymbols is Symbolize into memory of the caller. For addresses that were
-// asked for before it allocates nothing.
+// AppendSymbols is Symbolize into memory of the caller. For addresses that were requested
+// before it allocates nothing.
 func (t *Target) AppendSymbols(ctx context.Context, dst [][]symbol.Frame, addresses []uint64) [][]symbol.Frame {
 	isPhysical := t.engine.options.NoInlines
 	for _, a := range addresses {
@@ -156,8 +156,8 @@ func (t *Target) AppendSymbols(ctx context.Context, dst [][]symbol.Frame, addres
 	return dst
 }
 
-// InputProblems are what went wrong with what the target came in, as it was unpacked.
+// InputProblems lists the problems of unpacking the target.
 func (t *Target) InputProblems() []string { return t.input.problems }
 
-// SetInputProblems says them of a target that was attached.
+// SetInputProblems sets them for a target that was attached.
 func (t *Target) SetInputProblems(problems []string) { t.input.problems = problems }

@@ -32,7 +32,7 @@ type Contents struct {
 func (s *Section) Contents() (*Contents, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.contents != nil && (s.contents.stream != nil || s.madeBy == s.object.relocations.Load()) {
+	if s.contents != nil && (s.contents.stream != nil || s.types == s.object.relocations.Load()) {
 		return s.contents, nil
 	}
 	c, err := s.begin()

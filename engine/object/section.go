@@ -25,7 +25,7 @@ type Section struct {
 	object   *Object
 	mu       sync.Mutex
 	done     bool
-	madeBy   *relocations // by which data was made
+	types    *relocations // that data was relocated by
 	data     []byte
 	kept     int // bytes of it that are no part of the file
 	err      error
@@ -63,7 +63,7 @@ func (s *Section) all() ([]byte, error) {
 		return s.contents.whole()
 	}
 	types := s.object.relocations.Load()
-	if !s.done || s.madeBy != types {
+	if !s.done || s.types != types {
 		s.make(types)
 	}
 	return s.data, s.err
@@ -73,7 +73,7 @@ func (s *Section) all() ([]byte, error) {
 func (s *Section) make(types *relocations) {
 	owned := false
 	before := s.kept
-	s.done, s.madeBy = true, types
+	s.done, s.types = true, types
 	s.err = Guard(func() (err error) {
 		s.data, owned, err = s.read(types)
 		return err

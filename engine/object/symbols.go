@@ -29,7 +29,7 @@ type Symbol struct {
 // Defined reports whether the symbol has a place in the object.
 func (s *Symbol) Defined() bool { return s.Section != uint32(elf.SHN_UNDEF) }
 
-// Symbols returns the entries of .symtab, then those of .dynsym, without the
+// Symbols returns the entries of .symtab, then the entries of .dynsym, without the
 // null entries. An object without section headers has the symbols of PT_DYNAMIC. An object without
 // symbols has none and no error; with an error come the symbols that could be read. The object
 // does not keep them.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// live are the processes that have a directory.
+// live has the processes that have a directory.
 var live = struct {
 	sync.Mutex
 	processes map[*process]bool
@@ -32,10 +32,10 @@ func (p *process) close() {
 	delete(live.processes, p)
 }
 
-// Abandon kills the processes of all plugins, whichever Manager has them, and
-// removes what they have in the file system. It is for a program that is about
-// to end without closing its Managers, as by a signal: from then on no plugin
-// can be started, and calls that would start or stop one wait for ever.
+// Abandon kills the processes of all plugins, of every Manager, and removes their files.
+// It is for a program that is about to end without closing its Managers, as by a signal:
+// from then on no plugin can be started, and calls that would start or stop one wait for
+// ever.
 func Abandon() {
 	live.Lock() // for good
 	for p := range live.processes {

@@ -9,24 +9,23 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An Arch is one architecture, wherever it runs. Its calls may be made
-// concurrently; each answers what has been validated, or a *Failure, or an error
-// that wraps that of ctx. They are those of sdk.Architecture, whose comments say
-// what they ask and answer.
+// Arch is one architecture, wherever it runs. Its calls may be made concurrently; each
+// returns a validated answer, or a *Failure, or an error that wraps ctx's. They are the
+// calls of sdk.Architecture, and are documented there.
 //
-// The first call starts the process where there is one. A call waits for a
-// start that is held back; then it has the call deadline. One during which the
-// process died is made once more, by a new process.
+// The first call starts the process where there is one. A call waits for a start that is
+// delayed; then it has the call deadline. If the process dies during the call, it is made
+// once more, by a new process.
 type Arch struct {
 	plugin    string // the name of the plugin
 	origin    string // "bundled", "in-process", or the path of the executable
 	desc      *sdk.Description
 	transport transport
-	valid     func() error // of desc, where that has not been validated yet
+	valid     func() error // validates desc; nil where that is done
 	refused   refusals
 }
 
-// check says what is wrong with the description.
+// check validates the description.
 func (a *Arch) check() error {
 	if a.valid == nil {
 		return nil
@@ -34,41 +33,41 @@ func (a *Arch) check() error {
 	return a.valid()
 }
 
-// Prepare begins to start the process, where there is one and none runs, for calls
-// that are about to come. It waits for nothing; what goes wrong the first call says.
+// Prepare begins to start the process, where there is one and none runs, for calls that
+// are about to come. It waits for nothing; the first call returns its error.
 func (a *Arch) Prepare() { a.transport.prepare() }
 
 // Name is the architecture's name, the `arch` of the output.
 func (a *Arch) Name() string { return a.desc.Name }
 
-// Description is what is constant about the architecture. It must not be changed.
+// Description has the constant facts of the architecture. It must not be changed.
 func (a *Arch) Description() *sdk.Description { return a.desc }
 
 // Origin is where the architecture comes from: "bundled", "in-process", or the
 // path of a vendor's executable.
 func (a *Arch) Origin() string { return a.origin }
 
-// Generation is how many processes have been started for the architecture so
-// far. What a plugin said of handles (code objects) outlives its process: all
-// of it is in the answers. What it remembers of them does not: see
-// sdk.ErrObjectNotOpen.
+// Generation is the number of processes that have been started for the architecture so
+// far. A plugin's answers about handles (code objects) stay valid after its process has
+// ended. Its own memory of them does not: see sdk.ErrObjectNotOpen.
 func (a *Arch) Generation() uint64 { return a.transport.starts() }
 
 // PID is the id of the running process; 0: none runs, or none is needed.
 func (a *Arch) PID() int { return a.transport.pid() }
 
-// Problems are what happened to the plugin so far that the user should know,
-// each a sentence: deaths and restarts, starts that failed, what of the sandbox
-// this system lacks.
+// Problems lists the events of the plugin so far that the user should know, each a
+// sentence: deaths and restarts, starts that failed, parts of the sandbox that this
+// system lacks.
 func (a *Arch) Problems() []string { return a.transport.problems() }
 
-// An answer can be checked against the description and its request.
+// answer can be checked against the description and its request.
 type answer[A, R any] interface {
 	*A
 	Validate(*sdk.Description, *R) error
 }
 
-// ask makes a call and validates its answer. What was refused once is not asked again.
+// ask makes a call and validates its answer. A request whose answer was refused is not
+// made again.
 func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, req *R,
 	f func(context.Context, sdk.Architecture) (*A, error)) (*A, error) {
 	if err := a.refused.find(call, req); err != nil {
@@ -107,7 +106,7 @@ func ask[A, R any, P answer[A, R]](ctx context.Context, a *Arch, call string, re
 	return valid, nil
 }
 
-// engine is what calls of the architecture are given as their engine.
+// engine is the engine that calls of the architecture get.
 func (a *Arch) engine(e sdk.Engine) sdk.Engine {
 	if a.desc.NoEngine {
 		return nil
@@ -115,14 +114,14 @@ func (a *Arch) engine(e sdk.Engine) sdk.Engine {
 	return e
 }
 
-// OpenTarget asks what a vendor's own dump format holds.
+// OpenTarget asks for the contents of a vendor's own dump format.
 func (a *Arch) OpenTarget(ctx context.Context, e sdk.Engine, req *sdk.OpenTargetRequest) (*sdk.OpenTargetAnswer, error) {
 	return ask(ctx, a, "OpenTarget", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenTargetAnswer, error) {
 		return arch.OpenTarget(ctx, a.engine(e), req)
 	})
 }
 
-// OpenObject asks what is special about a code object.
+// OpenObject asks for the peculiarities of a code object.
 func (a *Arch) OpenObject(ctx context.Context, e sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	return ask(ctx, a, "OpenObject", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.OpenObjectAnswer, error) {
 		return arch.OpenObject(ctx, a.engine(e), req)
@@ -136,8 +135,8 @@ func (a *Arch) FrameRules(ctx context.Context, e sdk.Engine, req *sdk.FrameRules
 	})
 }
 
-// BindThreads asks about threads. An architecture that does not answer it has
-// the answer that follows from its description.
+// BindThreads asks about threads. Where an architecture does not implement it, the answer
+// follows from its description.
 func (a *Arch) BindThreads(ctx context.Context, e sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	return ask(ctx, a, "BindThreads", req, func(ctx context.Context, arch sdk.Architecture) (*sdk.BindThreadsAnswer, error) {
 		return sdk.BindThreads(ctx, arch, a.engine(e), req)

@@ -20,11 +20,11 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// attachExample is what ParseReattach expects, for its errors.
+// attachExample is a value that ParseReattach accepts, for its errors.
 const attachExample = `{"NAME":{"Protocol":"grpc","ProtocolVersion":2,"Pid":123,"Addr":{"Network":"unix","String":"/path/of/socket"}}}`
 
-// ParseReattach reads a value of sdk.Reattach, for Options.Attached. An error says
-// what was expected. It does not say whether there are such processes.
+// ParseReattach reads a value of sdk.Reattach, for Options.Attached. An error shows a
+// valid value. The processes need not exist.
 func ParseReattach(value string) (map[string]sdk.Reattachment, error) {
 	var all map[string]sdk.Reattachment
 	if err := json.Unmarshal([]byte(value), &all); err != nil {
@@ -52,16 +52,16 @@ func ParseReattach(value string) (map[string]sdk.Reattachment, error) {
 	return all, nil
 }
 
-// An attached is the transport of a plugin whose process somebody else started, as
-// in a debugger. It is not confined, has as long as it likes, and is neither ended nor
-// started again. Its answers are validated like all others.
+// attached is the transport of a plugin whose process somebody else started, as in a
+// debugger. It is not confined, has no deadline, and is neither ended nor started again.
+// Its answers are validated like all others.
 type attached struct {
 	name  string
 	where sdk.Reattachment
 
 	mu         sync.Mutex
-	attachment *attachment // nil: nothing was asked yet
-	err        error       // why there is none
+	attachment *attachment // nil: no call was made yet
+	err        error       // why there is no attachment
 }
 
 // connect connects to the process, once.
@@ -74,7 +74,7 @@ func (t *attached) connect() (*attachment, error) {
 	return t.attachment, t.err
 }
 
-// origin is where the architecture comes from, in words.
+// origin names the process.
 func (t *attached) origin() string { return fmt.Sprintf("process %d", t.where.Pid) }
 
 func (t *attached) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error {
@@ -103,7 +103,7 @@ func (t *attached) close() {
 	t.attachment, t.err = nil, errClosed
 }
 
-// An attachment is a connection to a process that somebody else started.
+// attachment is a connection to a process that somebody else started.
 type attachment struct {
 	arch   sdk.Architecture
 	socket soleSocket
@@ -133,7 +133,7 @@ func attach(where sdk.Reattachment) (*attachment, error) {
 		grpc.WithContextDialer(a.socket.take),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithIdleTimeout(0),
-		// A process that stands at a breakpoint does not answer the connection either.
+		// A process at a breakpoint does not answer the connection either.
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: patience}),
 	)
 	if err != nil {
@@ -146,7 +146,7 @@ func attach(where sdk.Reattachment) (*attachment, error) {
 	return a, nil
 }
 
-// patience is how long a person in front of a debugger has.
+// patience is the time that a person in front of a debugger has.
 const patience = 1000 * time.Hour
 
 // close ends the connection, and not the process.
@@ -175,6 +175,6 @@ func attachedPlug(name string, where sdk.Reattachment) *plug {
 	return p
 }
 
-// errPinned is why a process is not used in place of an executable that must have
-// a certain hash.
+// errPinned is the reason that a process does not replace an executable that must have a
+// certain hash.
 var errPinned = errors.New("the configuration pins its executable, and whether a process is of that is not known")

@@ -15,20 +15,20 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// cacheFormat is the version of the files below. It is part of their names, as
-// is the version of the protocol: entries of other versions are other files.
+// cacheFormat is the version of the cache's files. It is part of their names, as is the
+// version of the protocol: entries of other versions are other files.
 const cacheFormat = 2
 
-// maxCacheEntry bounds what is read of an entry, in bytes.
+// maxCacheEntry bounds the size of an entry that is read, in bytes.
 const maxCacheEntry = 16 << 20
 
-// A descriptionCache keeps the descriptions of vendors' plugins by the SHA-256
+// descriptionCache keeps the descriptions of vendors' plugins by the SHA-256
 // of their executables, so that a plugin runs only when a target needs it. An
 // entry is a line with the SHA-256 of the rest, then the description as JSON.
 type descriptionCache struct{ dir string } // "": nothing is kept
 
-// openCache opens the user's cache. Without a directory that is the user's
-// alone, nothing is kept; that costs a start for each plugin, no more.
+// openCache opens the user's cache. Without a directory that only the user may write to,
+// nothing is kept; that costs one start of each plugin.
 func openCache() descriptionCache {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -52,8 +52,7 @@ func (c descriptionCache) file(sum string) string {
 	return filepath.Join(c.dir, fmt.Sprintf("%s-%d.%d", sum, sdk.ProtocolVersion, cacheFormat))
 }
 
-// get is the description of an executable; nil when there is none, or none that
-// is whole and valid.
+// get is the description of an executable; nil where no complete and valid one is cached.
 func (c descriptionCache) get(sum string) *sdk.Description {
 	if c.dir == "" {
 		return nil
@@ -70,8 +69,7 @@ func (c descriptionCache) get(sum string) *sdk.Description {
 	return decodeEntry(b)
 }
 
-// decodeEntry is the description in an entry; nil when it is not whole or not
-// valid.
+// decodeEntry is the description in an entry; nil where it is incomplete or invalid.
 func decodeEntry(b []byte) *sdk.Description {
 	check, body, ok := bytes.Cut(b, []byte("\n"))
 	if !ok || string(check) != digest(body) {
@@ -84,8 +82,7 @@ func decodeEntry(b []byte) *sdk.Description {
 	return &d
 }
 
-// put keeps a description. An entry is whole or absent: it is renamed into
-// place.
+// put stores a description. An entry is complete or absent: it is renamed into place.
 func (c descriptionCache) put(sum string, d *sdk.Description) error {
 	if c.dir == "" {
 		return nil

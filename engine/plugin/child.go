@@ -23,22 +23,22 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// memoryInterval is how often the memory of a process is looked at.
+// memoryInterval is the time between checks of the memory of a process.
 const memoryInterval = 250 * time.Millisecond
 
-// maxReport bounds what is read of an confine.Report.
+// maxReport bounds the size of a confine.Report that is read.
 const maxReport = 64 << 10
 
-// A child is the process of a plugin. It implements runner.Runner, through
-// which go-plugin starts and stops what it speaks to.
+// child is the process of a plugin. It implements runner.Runner, through which go-plugin
+// starts and stops processes.
 type child struct {
-	path      string   // of what is executed
-	command   []string // its name and arguments
+	path      string   // of the executable
+	command   []string // the executable's name and arguments
 	env       []string
 	isBundled bool // command is this project's own, which confines itself
 	socketDir string
 	memory    uint64 // bytes that it may have
-	hasInput  bool   // it reads stdin; else there is nothing to read
+	hasInput  bool   // it reads stdin; else its input is empty
 	stdin     *os.File
 	stdout    *os.File
 	stderr    *os.File
@@ -53,7 +53,7 @@ type child struct {
 	isKilled bool                // by Kill, before it was dead
 	excess   string              // why watchMemory killed it; "": it did not
 	state    *syscall.WaitStatus // how it ended
-	open     []string            // what of the sandbox this side could not close
+	open     []string            // parts of the sandbox that this side could not apply
 	said     confine.Report
 	read     chan struct{} // closed when said is complete
 }
@@ -64,9 +64,9 @@ func newChild(memory uint64) *child {
 	return &child{memory: memory, exited: make(chan struct{}), silent: make(chan struct{}), read: make(chan struct{})}
 }
 
-// prepare says what is executed: a vendor's command as `self plugin exec ... --
-// command...`, a bundled one as it is. Its environment is env and nothing of this
-// process's: what a plugin needs to know is in its requests.
+// prepare sets the command that is executed: a vendor's as `self plugin exec ... --
+// command...`, a bundled one as it is. Its environment is env alone: all that a plugin
+// needs to know is in its requests.
 func (c *child) prepare(l *launch, socketDir string, env []string) {
 	flags := []string{"--report-fd", strconv.Itoa(confine.ReportFD)}
 	if l.build != "" {
@@ -132,7 +132,7 @@ func (c *child) Start(context.Context) error {
 	return nil
 }
 
-// openInput is what the process reads, whose other end is stdin.
+// openInput opens the standard input of the process, whose other end is stdin.
 func (c *child) openInput() (input *os.File, err error) {
 	if !c.hasInput {
 		return os.Open(os.DevNull)
@@ -141,8 +141,8 @@ func (c *child) openInput() (input *os.File, err error) {
 	return input, err
 }
 
-// begin starts the process with descriptors of this one's as its first ones. A
-// process that was to be killed already is killed at once.
+// begin starts the process with files as its first descriptors. A process that Kill was
+// called for already is killed at once.
 func (c *child) begin(files []uintptr) (pid int, err error) {
 	pid, err = syscall.ForkExec(c.path, c.command, &syscall.ProcAttr{Dir: "/", Env: c.env, Files: files, Sys: processAttributes()})
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *child) begin(files []uintptr) (pid int, err error) {
 	return pid, nil
 }
 
-// reap waits for the end of the process and takes it from the system.
+// reap waits for the end of the process and reaps it.
 func (c *child) reap(pid int) {
 	var state syscall.WaitStatus
 	for {
@@ -172,9 +172,9 @@ func (c *child) reap(pid int) {
 	close(c.exited)
 }
 
-// watchMemory kills the process when it has more memory than it may. Its rlimits
-// count what may be written only, when it is mapped: memory that was written
-// and then protected is beyond them.
+// watchMemory kills the process when it has more memory than it may. Its rlimits count
+// writable memory only, when it is mapped: memory that was written and then protected is
+// beyond them.
 func (c *child) watchMemory() {
 	ticks := time.NewTicker(memoryInterval)
 	defer ticks.Stop()
@@ -195,7 +195,7 @@ func (c *child) watchMemory() {
 	}
 }
 
-// readReport reads what the process says of its sandbox until it is in it.
+// readReport reads the process's report of its sandbox, which ends when it is confined.
 func (c *child) readReport() {
 	defer close(c.read)
 	defer c.report.Close()
@@ -214,7 +214,7 @@ func (c *child) readReport() {
 	c.mu.Unlock()
 }
 
-// sandbox is what was reported, waited for until the process is confined.
+// sandbox waits until the process is confined, and returns its report.
 func (c *child) sandbox() confine.Report {
 	<-c.read
 	c.mu.Lock()
@@ -254,8 +254,7 @@ func (c *child) PID() int {
 	return c.pid
 }
 
-// processorTime is what the process has used of the processors; 0 before the
-// start.
+// processorTime is the processor time that the process has used; 0 before the start.
 func (c *child) processorTime() (time.Duration, error) {
 	pid := c.PID()
 	if pid == 0 {
@@ -264,8 +263,8 @@ func (c *child) processorTime() (time.Duration, error) {
 	return processorTime(pid)
 }
 
-// died says how the process ended: "was killed by signal 9 (killed)", "exited
-// with status 3". It may be asked once exited is closed.
+// died describes the end of the process: "was killed by signal 9 (killed)", "exited with
+// status 3". It may be called once exited is closed.
 func (c *child) died() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +274,8 @@ func (c *child) died() string {
 	return describeExit(c.state)
 }
 
-// isKilledByUs says that Kill ended the process: its end tells nothing about it.
+// isKilledByUs reports whether Kill ended the process: then its end tells nothing about
+// it.
 func (c *child) isKilledByUs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +295,7 @@ func describeExit(state *syscall.WaitStatus) string {
 	return fmt.Sprintf("exited with status %d", state.ExitStatus())
 }
 
-// lastReader closes end when what it reads has ended.
+// lastReader closes end at the end of its file.
 type lastReader struct {
 	*os.File
 	once sync.Once
@@ -310,8 +310,8 @@ func (r *lastReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// waitSilent waits at most d until standard error has been read to its end,
-// which may be after the process's: whoever reads it has to be scheduled first.
+// waitSilent waits at most d until standard error has been read to its end, which may be
+// after the process's end: the reader has to be scheduled first.
 func (c *child) waitSilent(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -347,8 +347,8 @@ func (c *child) ID() string {
 	return ""
 }
 
-// PluginToHost checks the address that a plugin says it listens at: a Unix
-// socket in the private directory, nothing else, before anything connects.
+// PluginToHost checks the address at which a plugin claims to listen, before anything
+// connects: it must be a Unix socket in the private directory.
 func (c *child) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" {
 		return "", "", fmt.Errorf("listens on network %q, expected unix", clip(network))

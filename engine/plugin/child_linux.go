@@ -13,8 +13,8 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// thisExecutable is a path of the file that this process executes, and of no other
-// that is put in its place.
+// thisExecutable is a path of the file that this process executes, even when another file
+// replaces it.
 const thisExecutable = "/proc/self/exe"
 
 // processAttributes gives a plugin a session of its own, so that it has no
@@ -25,14 +25,13 @@ func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// live is the life of the process: it is started, ends and is reaped on one
-// thread. That ends with it: what a thread gave up to confine a child it does not
-// get back.
+// live starts the process, and waits for and reaps its end, on one thread. The thread
+// ends with it, because a thread that was confined for a child stays confined.
 func (c *child) live(files []uintptr, started chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
-		// The process's first thread cannot end, and stands for the process where
-		// others ask about it. This one waits until another has taken over.
+		// The process's first thread cannot end, and represents the process to others. It
+		// waits until another thread has taken over.
 		taken := make(chan struct{})
 		go func() {
 			runtime.LockOSThread()
@@ -57,14 +56,14 @@ func (c *child) liveHere(files []uintptr, started chan<- error) {
 		c.open = append(c.open, thread.Missing...)
 	}
 	pid, err := c.begin(files)
-	thread.CloseDescriptors() // which would keep pipes open
+	thread.CloseDescriptors() // otherwise pipes would stay open
 	started <- err
 	if err != nil {
 		return
 	}
 
-	// The process is left a zombie at first: as long as it is, its number and
-	// its group's belong to nobody else and can be killed.
+	// The process is left a zombie at first: until it is reaped, its number and its
+	// group's are not reused and can be killed.
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// thisExecutable is not known here.
+// thisExecutable is unsupported here.
 const thisExecutable = ""
 
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// live is the life of the process. Without Linux's signal for the parent's
+// live starts the process, and waits for its end. Without Linux's signal for the parent's
 // death, a plugin ends when its connection does.
 func (c *child) live(files []uintptr, started chan<- error) {
 	if c.isBundled {
@@ -29,5 +29,5 @@ func (c *child) live(files []uintptr, started chan<- error) {
 
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
-// ResidentMemory is not known here.
+// ResidentMemory is unsupported here.
 func ResidentMemory(int) uint64 { return 0 }

@@ -18,26 +18,26 @@ import (
 // pluginName is the name under which go-plugin dispenses an architecture.
 const pluginName = "architecture"
 
-// handshake is what go-plugin has to know of plugins before it talks to them.
+// handshake is the configuration by which go-plugin recognises plugins.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{
 		ProtocolVersion: sdk.ProtocolVersion, MagicCookieKey: sdk.Cookie, MagicCookieValue: sdk.CookieValue,
 	}
 }
 
-// clientPlugins is the engine's side of what plugins serve, by protocol version.
+// clientPlugins has the engine's side of plugins' services, by protocol version.
 // Dispense(pluginName) gives a *sdk.Client.
 func clientPlugins() map[int]goplugin.PluginSet {
 	return map[int]goplugin.PluginSet{sdk.ProtocolVersion: {pluginName: &clientPlugin{}}}
 }
 
-// clientPlugin is what go-plugin asks for the engine's side of a connection. Plugins
-// have no use for go-plugin: sdk.Serve does without.
+// clientPlugin makes the engine's side of a connection for go-plugin. Plugins themselves
+// do not use go-plugin: see sdk.Serve.
 type clientPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 }
 
-// attachTimeout is how long a plugin may take to be ready to ask the engine.
+// attachTimeout is the time in which a plugin must be ready to call the engine.
 const attachTimeout = time.Minute
 
 func (*clientPlugin) GRPCClient(ctx context.Context, _ *goplugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
@@ -48,10 +48,10 @@ func (*clientPlugin) GRPCServer(*goplugin.GRPCBroker, *grpc.Server) error {
 	return errors.ErrUnsupported
 }
 
-// A soleSocket is the one connection to a plugin, until gRPC has it.
+// soleSocket is the one connection to a plugin, until gRPC takes it.
 type soleSocket struct{ atomic.Pointer[net.UnixConn] }
 
-// connect makes the connection and checks who is at its other end.
+// connect makes the connection and checks the process at its other end.
 func (s *soleSocket) connect(path string, pid int) error {
 	socket, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -61,8 +61,8 @@ func (s *soleSocket) connect(path string, pid int) error {
 	return checkPeer(path, pid)
 }
 
-// take is how gRPC connects: there is one connection, whose peer has been
-// checked, and none after it.
+// take is the dialer of gRPC: it returns the one connection, whose peer has been checked,
+// and none after it.
 func (s *soleSocket) take(context.Context, string) (net.Conn, error) {
 	if socket := s.Swap(nil); socket != nil {
 		return socket, nil
@@ -70,7 +70,7 @@ func (s *soleSocket) take(context.Context, string) (net.Conn, error) {
 	return nil, errors.New("the plugin ended the connection")
 }
 
-// close closes the connection where nobody took it.
+// close closes the connection unless it was taken.
 func (s *soleSocket) close() {
 	if socket := s.Swap(nil); socket != nil {
 		socket.Close()

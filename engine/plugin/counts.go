@@ -2,20 +2,20 @@
 
 package plugin
 
-// Counts are how often processes of a plugin were started, so far.
+// Counts has the numbers of starts and failures of a plugin's processes so far.
 type Counts struct {
 	Starts   uint64 `json:",omitempty"` // that succeeded
-	Restarts uint64 `json:",omitempty"` // of Starts, those after a process had ended
+	Restarts uint64 `json:",omitempty"` // the part of Starts after a process had ended
 	Failures uint64 `json:",omitempty"` // deaths, calls without an end, and starts that failed
 }
 
-// Since is what was added to earlier counts.
+// Since returns the increase since earlier counts.
 func (c Counts) Since(earlier Counts) Counts {
 	return Counts{c.Starts - earlier.Starts, c.Restarts - earlier.Restarts, c.Failures - earlier.Failures}
 }
 
-// Counts are the counts of all plugins that are processes, by name. Those that were never
-// started are not there. It starts nothing.
+// Counts returns the counts of all plugins that are processes, by name, except plugins
+// that were never started. It starts nothing.
 func (m *Manager) Counts() map[string]Counts {
 	all := map[string]Counts{}
 	for _, p := range m.plugins {
@@ -28,8 +28,8 @@ func (m *Manager) Counts() map[string]Counts {
 	return all
 }
 
-// ForgetProblems forgets what happened to the plugins so far, but for what is still so: it
-// concerns none of the targets that are opened from now on.
+// ForgetProblems forgets the past events of the plugins, except lasting ones: they do not
+// concern the targets that are opened from now on.
 func (m *Manager) ForgetProblems() {
 	for _, p := range m.plugins {
 		if s, ok := p.transport.(*supervisor); ok {
@@ -38,20 +38,20 @@ func (m *Manager) ForgetProblems() {
 	}
 }
 
-// HasGivenUp says whether a plugin failed so often that it is not started again.
-func (m *Manager) HasGivenUp() bool {
+// IsAnyDisabled reports whether a plugin failed so often that it is not started again.
+func (m *Manager) IsAnyDisabled() bool {
 	for _, p := range m.plugins {
-		if s, ok := p.transport.(*supervisor); ok && s.hasGivenUp() {
+		if s, ok := p.transport.(*supervisor); ok && s.isDisabled() {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *supervisor) hasGivenUp() bool {
+func (s *supervisor) isDisabled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.givenUp != nil
+	return s.disabled != nil
 }
 
 func (s *supervisor) counts() Counts {

@@ -11,9 +11,8 @@ import (
 	"github.com/unwindd/unwindd/internal/panics"
 )
 
-// A crash is what a Go program writes to standard error when it ends by a panic
-// that nobody recovered, or by a fatal error: what it was and the innermost
-// calls of the goroutine that it happened in.
+// crash is the report that a Go program writes to standard error when it ends by a panic
+// or a fatal error: its message and the innermost calls of its goroutine.
 type crash struct {
 	what       string // "panic: boom"; "" until there is one
 	calls      []string
@@ -22,14 +21,14 @@ type crash struct {
 	isComplete bool
 }
 
-// crashStarts are what the first line begins with. A signal in C code has its
-// name there.
+// crashStarts matches the beginning of the first line. A signal in C code has its name
+// there.
 var crashStarts = onDemand(`^(panic: |fatal error: |SIG[A-Z]+: )`)
 
-// goroutineStart is the line before a goroutine's calls.
+// goroutineStart matches the line before a goroutine's calls.
 var goroutineStart = onDemand(`^goroutine \d+ .*\[.*\]:$`)
 
-// callPosition is the line after a call.
+// callPosition matches the line after a call.
 var callPosition = onDemand(`^\t(.+):(\d+)( \+0x[0-9a-f]+)?$`)
 
 // onDemand compiles an expression when it is first used.
@@ -51,7 +50,7 @@ func (c *crash) line(s string) {
 		c.isComplete = true
 	case strings.HasPrefix(s, "\t"):
 		if position := callPosition().FindStringSubmatch(s); position != nil && c.function != "" && !panics.IsRuntime(c.function) {
-			line, _ := strconv.Atoi(position[2]) // one too large is no line of a file
+			line, _ := strconv.Atoi(position[2]) // a number too large is not a line of a file
 			c.calls = append(c.calls, panics.Call(c.function, position[1], line))
 			c.isComplete = len(c.calls) == maxCrashCalls
 		}
@@ -63,8 +62,8 @@ func (c *crash) line(s string) {
 	}
 }
 
-// maxCrashCalls is how many calls are kept.
+// maxCrashCalls is the number of calls that are kept.
 const maxCrashCalls = 2
 
-// String is the crash in a line; "" when there was none.
+// String is the crash in a line; "" where there was none.
 func (c *crash) String() string { return printable(panics.Line(c.what, panics.Chain(c.calls))) }

@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// wallFactor is how many times its deadline a plugin may take by the clock: a
+// wallFactor is the factor by which a plugin may exceed its deadline on the clock: a
 // machine under load gives it the processor for a part of the time only.
 const wallFactor = 10
 
-// A deadline ends what a plugin does once it has used the processor for as long
-// as processor says and as much time has passed on the clock; and in any case
-// once wall has passed on the clock.
+// deadline ends a plugin's work when processor has passed both as processor time and on
+// the clock, or when wall has passed on the clock.
 type deadline struct{ processor, wall time.Duration }
 
 func deadlineOf(d time.Duration) deadline { return deadline{d, wallFactor * d} }
@@ -59,8 +58,7 @@ func (d deadline) limit(ctx context.Context, used func() (time.Duration, error))
 	}
 }
 
-// passed says in words what passed of a deadline when a context that limit made
-// ended.
+// passed describes the part of a deadline that had passed when a context of limit ended.
 func (d deadline) passed(limited context.Context) string {
 	switch cause := context.Cause(limited); {
 	case errors.Is(cause, errProcessorTime):
@@ -71,27 +69,27 @@ func (d deadline) passed(limited context.Context) string {
 	return d.wall.String()
 }
 
-// isOutOfTime says whether a context ended because of a deadline.
+// isOutOfTime reports whether a context ended because of a deadline.
 func isOutOfTime(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
-// A processorClock shares the processor time of a process out among the calls
-// under way in it: what it uses while n calls are under way counts 1/n for each.
+// processorClock shares the processor time of a process out among the calls under way in
+// it: time that it uses during n calls counts 1/n for each.
 type processorClock struct {
-	read func() (time.Duration, error) // what the process used so far
+	read func() (time.Duration, error) // the time that the process has used so far
 
 	mu      sync.Mutex
 	calls   int
-	updated time.Duration // of the process, when share was brought up to date
+	updated time.Duration // the process's time when share was last updated
 	share   time.Duration // of a call that has been under way from the beginning
 }
 
-// begin counts a call. used is what the call has used since.
+// begin counts a call. used returns the time that the call has used since.
 func (c *processorClock) begin() (used func() (time.Duration, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.advance() // used says so
+	_ = c.advance() // used returns the error
 	c.calls++
 	began := c.share
 	return func() (time.Duration, error) {
@@ -102,7 +100,7 @@ func (c *processorClock) begin() (used func() (time.Duration, error)) {
 	}
 }
 
-// end counts a call no longer.
+// end stops counting a call.
 func (c *processorClock) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +108,7 @@ func (c *processorClock) end() {
 	c.calls--
 }
 
-// advance brings share up to date. The mutex is held.
+// advance updates share. The mutex is locked.
 func (c *processorClock) advance() error {
 	now, err := c.read()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is what a process and its threads have used of the processors.
-// Its clock's number is made of its own, as clock_getcpuclockid does.
+// processorTime is the processor time that a process and its threads have used. The
+// number of its clock is computed from pid, as clock_getcpuclockid does.
 func processorTime(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED: user and system time
 	var t unix.Timespec

@@ -9,5 +9,5 @@ import (
 	"time"
 )
 
-// processorTime is not known here: the time on the clock counts.
+// processorTime is unsupported here: the time on the clock counts.
 func processorTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }

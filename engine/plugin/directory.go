@@ -18,18 +18,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directoryPrefix begins the names of the directories that plugins' sockets are
-// in; a number follows.
+// directoryPrefix begins the names of the directories of plugins' sockets; a number
+// follows.
 const directoryPrefix = "unwindd-p"
 
-// A directory is one of this user alone for sockets. It is locked as long as
-// its owner lives, so that others can tell one whose owner was killed.
+// directory is a private directory for sockets. It is locked as long as its owner lives,
+// so that others can tell when its owner was killed.
 type directory struct {
 	path string
-	held *os.File // the lock; nil in a file system that has none
+	lock *os.File // nil in a file system without locks
 }
 
-// directoryBases are where directories are made, in order of preference.
+// directoryBases lists the folders in which directories are made, in order of preference.
 func directoryBases() []string {
 	var bases []string
 	for _, base := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
@@ -42,9 +42,9 @@ func directoryBases() []string {
 
 var sweepOnce sync.Once
 
-// newDirectory makes a directory. Where the one for temporary files has too long
-// a path for sockets, or cannot be written, others are tried. The first call
-// clears directories whose owners are dead.
+// newDirectory makes a directory. Where the folder for temporary files has too long a
+// path for sockets, or cannot be written to, others are tried. The first call removes
+// directories whose owners are dead.
 func newDirectory() (*directory, error) {
 	sweepOnce.Do(func() {
 		for _, base := range directoryBases() {
@@ -77,7 +77,7 @@ func newDirectoryIn(base string) (*directory, error) {
 		case err == nil, errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL):
 			return &directory{path, held}, nil
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EWOULDBLOCK):
-			// Another process took it for one whose owner is dead, before it was locked.
+			// Another process removed it before it was locked, as if its owner were dead.
 		default:
 			os.Remove(path)
 			return nil, err
@@ -114,19 +114,19 @@ func lockDirectory(path string) (*os.File, error) {
 	return f, nil
 }
 
-// remaining are directories that could not be removed: to remove what is inside, a file
+// remaining has directories that could not be removed: to remove the files inside, a file
 // has to be opened, and there was no descriptor for it.
 var remaining struct {
 	sync.Mutex
 	paths []string
 }
 
-// remove removes the directory with what is in it. Symbolic links inside are
-// removed, not followed.
+// remove removes the directory with its contents. Symbolic links inside are removed, not
+// followed.
 func (d *directory) remove() {
 	err := os.RemoveAll(d.path)
-	if d.held != nil {
-		d.held.Close()
+	if d.lock != nil {
+		d.lock.Close()
 	}
 	if err != nil {
 		remaining.Lock()
@@ -136,22 +136,22 @@ func (d *directory) remove() {
 	removeRemaining()
 }
 
-// removeRemaining tries again to remove what could not be removed.
+// removeRemaining tries again to remove the remaining directories.
 func removeRemaining() {
 	remaining.Lock()
 	defer remaining.Unlock()
 	remaining.paths = slices.DeleteFunc(remaining.paths, func(path string) bool { return os.RemoveAll(path) == nil })
 }
 
-// sweep removes directories of this user whose owners are dead. It takes only
-// what newDirectory made: anybody may write to a directory for temporary files.
+// sweep removes directories of this user whose owners are dead. It takes only directories
+// of newDirectory: anybody may write to a folder for temporary files.
 func sweep(base string) {
 	f, err := os.Open(base)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(-1) // what is read so far
+	names, _ := f.Readdirnames(-1) // names before an error count
 	for _, name := range names {
 		number, ok := strings.CutPrefix(name, directoryPrefix)
 		if !ok || number == "" || strings.Trim(number, "0123456789") != "" {

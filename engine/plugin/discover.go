@@ -12,21 +12,21 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// vendorPrefix is how the names of vendors' executables begin.
+// vendorPrefix begins the names of vendors' executables.
 const vendorPrefix = sdk.ExecutablePrefix
 
-// maxVendors bounds the executables that one directory may hold.
+// maxVendors bounds the number of executables in one directory.
 const maxVendors = 256
 
-// A candidate is an executable found in a plugin directory.
+// candidate is an executable found in a plugin directory.
 type candidate struct {
 	name    string // NAME of unwindd-arch-NAME
 	path    string // with symbolic links resolved, so that a file is one plugin
 	problem string // why it cannot be used; "" when it can
 }
 
-// discover finds the executables in the plugin directories, sorted by directory
-// and name. A directory that cannot be read is an error: someone named it.
+// discover finds the executables in the plugin directories, sorted by directory and name.
+// A directory that cannot be read is an error, because the user named it.
 func discover(dirs []string) ([]candidate, error) {
 	var found []candidate
 	seen := map[string]bool{}

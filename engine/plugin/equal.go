@@ -7,9 +7,9 @@ import (
 	"reflect"
 )
 
-// difference says where two values of plain data differ: the path of the first
-// place and what is there; "" where they are equal. An empty list and no list
-// are the same, because the wire does not tell them apart.
+// difference describes where two values of plain data differ: the path of the first place
+// and its two values; "" where they are equal. An empty list equals no list, because the
+// wire does not tell them apart.
 func difference(a, b any) string {
 	return differ("", reflect.ValueOf(a), reflect.ValueOf(b))
 }

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// maxEvents bounds what is remembered of a plugin's troubles.
+// maxEvents bounds the number of a plugin's events that are kept.
 const maxEvents = 64
 
-// An eventLog is what happened to a plugin, for the output.
+// eventLog has the events of a plugin, for the output.
 type eventLog struct {
 	plugin string
 
@@ -24,16 +24,16 @@ type event struct {
 	text      string
 	isDeath   bool // of a process, after which it may be restarted
 	isRestart bool // a process runs again
-	isLasting bool // it is so as long as the plugin is used
+	isLasting bool // it applies as long as the plugin is used
 }
 
-// add notes an event. text continues "plugin NAME".
+// add records an event. text continues "plugin NAME".
 func (l *eventLog) add(text string) { l.note(event{text: text}) }
 
-// died notes the death of a process.
+// died records the death of a process.
 func (l *eventLog) died(text string) { l.note(event{text: text, isDeath: true}) }
 
-// once notes what is so from now on, unless it has been noted.
+// once records a lasting event, unless it has been recorded.
 func (l *eventLog) once(text string) {
 	l.mu.Lock()
 	known := slices.ContainsFunc(l.events, func(e event) bool { return e.text == text })
@@ -43,7 +43,7 @@ func (l *eventLog) once(text string) {
 	}
 }
 
-// forget forgets the events so far, but for what is still so.
+// forget forgets the events so far, except lasting ones.
 func (l *eventLog) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *eventLog) note(e event) {
 	l.events = append(l.events, e)
 }
 
-// restarted says that a process runs again after the deaths so far.
+// restarted records that a process runs again after the deaths so far.
 func (l *eventLog) restarted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *eventLog) restarted() {
 	}
 }
 
-// list is the events as sentences.
+// list returns the events as sentences.
 func (l *eventLog) list() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 // architecture.
 var ErrNoArchitecture = target.ErrNoArchitecture
 
-// ErrAmbiguous says that more than one plugin claims the same thing. Nothing is
-// chosen for the user: one of them has to go.
+// ErrAmbiguous is the error where more than one plugin claims the same thing. The engine
+// does not choose: the user has to remove one.
 type ErrAmbiguous struct {
 	What  string   // "ELF machine 62, OS ABI 0"
 	Names []string // of the plugins, each with where it comes from
@@ -25,10 +25,10 @@ func (e *ErrAmbiguous) Error() string {
 		e.What, len(e.Names), strings.Join(e.Names, " and "))
 }
 
-// A Failure is why a call of a plugin has no answer: it could not be started,
-// died, hung, answered an error, or answered what cannot be. Err is the cause
-// where there is one; an error that the plugin itself answered keeps its
-// identity under errors.Is (sdk.ErrNotImplemented).
+// Failure is the reason that a call of a plugin has no answer: it could not be started,
+// died, hung, returned an error, or gave an invalid answer. Err is the cause where there
+// is one; an error that the plugin itself answered keeps its identity under errors.Is
+// (sdk.ErrNotImplemented).
 type Failure struct {
 	Plugin string // its name
 	Call   string // "FrameRules"; "start" when it could not be started
@@ -42,7 +42,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// nonsense is an error about an answer that cannot be.
+// nonsense is an error about an invalid answer.
 type nonsense struct{ error }
 
 func (n *nonsense) Unwrap() error { return n.error }

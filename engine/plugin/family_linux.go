@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// processesOf are the processes of the session of a plugin, which began one, and those
-// that any of them has started. Zombies are none.
+// processesOf lists the processes of a plugin's session, and the processes that any of
+// them has started, except zombies.
 func processesOf(plugin int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -36,7 +36,7 @@ func processesOf(plugin int) []int {
 	}
 	for pid := range parents {
 		ancestor := pid
-		for range parents { // no more steps than there are processes
+		for range parents { // at most one step for each process
 			if ancestor = parents[ancestor]; ancestor == plugin || ancestor == 0 {
 				break
 			}
@@ -48,8 +48,8 @@ func processesOf(plugin int) []int {
 	return family
 }
 
-// processStatus reads what a process is: its state, its parent and its session. Its name
-// may have anything in it, and ends with the last parenthesis.
+// processStatus reads the state, the parent and the session of a process. Its name may
+// have any characters, and ends with the last parenthesis.
 func processStatus(pid int) (state byte, parent, session int, err error) {
 	return readStatus(fmt.Sprintf("/proc/%d/stat", pid))
 }
@@ -64,7 +64,7 @@ func readStatus(path string) (state byte, parent, session int, err error) {
 	return state, parent, session, err
 }
 
-// isRunnable says that a thread of a process computes, or would if a processor were free.
+// isRunnable reports whether a thread of a process runs, or waits for a processor.
 func isRunnable(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -4,8 +4,8 @@
 
 package plugin
 
-// processesOf is not known here.
+// processesOf is unsupported here.
 func processesOf(int) []int { return nil }
 
-// isRunnable is not known here.
+// isRunnable is unsupported here.
 func isRunnable(int) bool { return false }

@@ -12,14 +12,14 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A transport makes the calls of one architecture, wherever it runs.
+// transport makes the calls of one architecture, wherever it runs.
 type transport interface {
-	// do calls f with the architecture. f returns a *nonsense for an answer
-	// that cannot be. Errors are *Failure, or wrap the context's.
+	// do calls f with the architecture. f returns a *nonsense for an invalid answer.
+	// Errors are *Failure, or wrap the context's.
 	do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error
-	prepare()           // for do
+	prepare()           // starts the process for do
 	pid() int           // of the running process; 0: none
-	starts() uint64     // how often a process was started
+	starts() uint64     // the number of processes started
 	problems() []string // so far
 	close()
 }
@@ -42,8 +42,8 @@ func (p *inProcess) do(ctx context.Context, call string, f func(context.Context,
 	return callFailure(ctx, p.name, call, f(ctx, p.arch))
 }
 
-// callFailure is the error of a call by a transport without a process of its own. err
-// is what the call gave.
+// callFailure is the error of a call by a transport without a process of its own. err is
+// the call's error.
 func callFailure(ctx context.Context, name, call string, err error) error {
 	var bad *nonsense
 	switch {

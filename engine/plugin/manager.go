@@ -26,13 +26,14 @@ const (
 	DefaultCallDeadline  = 5 * time.Second
 )
 
-// Options says which architectures there are.
+// Options lists the architectures.
 type Options struct {
 	// Self is the path of an unwindd executable: bundled plugins are started as
 	// `Self plugin serve NAME`, and vendors' through `Self plugin exec`.
 	// Without it there are architectures of this process only.
 	Self string
-	// Build is the build that Self must be of, as confine.Build names this process's; "": any.
+	// Build is the build that Self must have, as confine.Build names this process's; "":
+	// any.
 	Build string
 	// Dirs are the only places that are searched for vendors' executables,
 	// unwindd-arch-NAME.
@@ -44,21 +45,21 @@ type Options struct {
 	InProcess []sdk.Architecture
 	// Bundled are the architectures in Self.
 	Bundled []confine.Bundled
-	// Attached are processes, by the names of their plugins, that are used in place of
-	// whatever else has that name, and are neither confined nor ended: see
-	// sdk.Reattach and ParseReattach.
+	// Attached are processes, by the names of their plugins, that replace other plugins
+	// of that name, and are neither confined nor ended: see sdk.Reattach and
+	// ParseReattach.
 	Attached map[string]sdk.Reattachment
-	// Logger gets what plugins write to standard error; nil: nobody does.
+	// Logger gets the standard error of plugins; nil: it is dropped.
 	Logger hclog.Logger
-	// StartDeadline is how much processor time a process may use until it has
-	// described itself, CallDeadline how much one of its calls may; 0: the
-	// defaults. A machine under load gives a process the processor for a part of
-	// the time: both end at ten times as much by the clock. Where a process's
-	// processor time is not known, the time on the clock counts.
+	// StartDeadline is the processor time that a process may use until it has described
+	// itself, CallDeadline the processor time of one call; 0: the defaults. A machine
+	// under load gives a process the processor for a part of the time: both end at ten
+	// times as much on the clock. Where the processor time of a process is unknown, the
+	// time on the clock counts.
 	StartDeadline, CallDeadline time.Duration
 }
 
-// A Manager has all architectures. It may be used concurrently.
+// Manager has all architectures. It may be used concurrently.
 type Manager struct {
 	plugins []*plug
 	pinned  map[string]string
@@ -70,7 +71,7 @@ type Manager struct {
 	close sync.Once
 }
 
-// A plug is a plugin whose architecture may not be known yet.
+// plug is a plugin whose architecture may not be known yet.
 type plug struct {
 	name     string
 	origin   string
@@ -89,9 +90,9 @@ const (
 	originInProcess = "in-process"
 )
 
-// NewManager finds the plugins. It starts none. A directory that cannot be
-// read, a pin that is no hash and a bad name are errors; an executable that
-// cannot be used is in List with its problem.
+// NewManager finds the plugins. It starts none. A directory that cannot be read, a pin
+// that is not a hash and a bad name are errors; an executable that cannot be used is in
+// List with its problem.
 func NewManager(o Options) (*Manager, error) {
 	if o.StartDeadline <= 0 {
 		o.StartDeadline = DefaultStartDeadline
@@ -139,7 +140,7 @@ func NewManager(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// attach puts attached processes in the place of the plugins of their names.
+// attach replaces the plugins of the names of attached processes.
 func (m *Manager) attach(all map[string]sdk.Reattachment) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if m.pinned[name] != "" {
@@ -168,8 +169,7 @@ func inProcessPlug(arch sdk.Architecture) *plug {
 		return &Arch{plugin: d.Name, origin: p.origin, desc: d, transport: t}, nil
 	})
 	p.find = find
-	// An architecture of this process is asked for its name at once: it costs
-	// no process.
+	// An architecture of this process is described at once: it costs no process.
 	t.name = "in this process"
 	if a, err := find(); err == nil {
 		p.name = a.Name()
@@ -189,7 +189,7 @@ func bundledPlug(o *Options, b confine.Bundled) *plug {
 	l.isThis = isThisExecutable(o.Self)
 	s := newSupervisor(l, deadlineOf(o.CallDeadline), func(ctx context.Context, arch sdk.Architecture) error {
 		if l.isThis || l.build != "" {
-			return nil // the same code describes it
+			return nil // it is described by the same code
 		}
 		return describesItselfAs(ctx, arch, description(), "the one compiled in")
 	})
@@ -210,8 +210,8 @@ func bundledPlug(o *Options, b confine.Bundled) *plug {
 	return p
 }
 
-// isThisExecutable says whether a path names the file that this process executes,
-// where the system can execute that again whatever becomes of its path.
+// isThisExecutable reports whether a path names the file that this process executes, on a
+// system that can execute it again even if its path changes.
 func isThisExecutable(path string) bool {
 	if thisExecutable == "" {
 		return false
@@ -224,8 +224,8 @@ func isThisExecutable(path string) bool {
 	return err == nil && os.SameFile(named, this)
 }
 
-// describesItselfAs checks that a process that just started is what it is
-// known as.
+// describesItselfAs checks that a process that just started has the description that is
+// known of it.
 func describesItselfAs(ctx context.Context, arch sdk.Architecture, want *sdk.Description, known string) error {
 	d, err := describe(ctx, arch)
 	if err != nil {
@@ -247,9 +247,9 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 		return p
 	}
 	p.sha256 = sync.OnceValues(func() (string, error) { return confine.HashFile(c.path) })
-	// What the process must describe itself as, once that is known.
+	// The description that the process must have, once it is known.
 	var known *sdk.Description
-	var asked *sdk.Description
+	var described *sdk.Description
 	l := launch{
 		name: c.name, self: o.Self, build: o.Build, command: []string{c.path},
 		memory: confine.DataLimit, limit: deadlineOf(o.StartDeadline), logger: o.Logger.Named(c.name),
@@ -258,7 +258,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 		if known != nil {
 			return describesItselfAs(ctx, arch, known, "the one that this executable gave before")
 		}
-		asked, err = describe(ctx, arch)
+		described, err = describe(ctx, arch)
 		return err
 	})
 	p.transport = s
@@ -270,7 +270,7 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 		if pinned && sum != pin {
 			return nil, fmt.Errorf("plugin %s: %s has SHA-256 %s, and %s is pinned", c.name, c.path, sum, pin)
 		}
-		// From here on only this executable is started, whatever is at its path.
+		// From here on only this executable is started, even if its path changes.
 		s.launch.sha256 = sum
 		if d := m.cache().get(sum); d != nil {
 			known = d
@@ -278,9 +278,9 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 			if _, err := s.acquire(s.ctx, "Describe"); err != nil {
 				return nil, err
 			}
-			// It was started to be asked only.
+			// It was started for its description only.
 			s.rest()
-			known = asked
+			known = described
 			if err := m.cache().put(sum, known); err != nil {
 				o.Logger.Warn("the description is not cached", "plugin", c.name, "error", err)
 			}
@@ -290,9 +290,8 @@ func (m *Manager) vendorPlug(o *Options, c candidate) *plug {
 	return p
 }
 
-// archs finds all architectures, vendors' in parallel where they have to be
-// started for it, and why others cannot be used. The descriptions of bundled ones
-// are not validated yet.
+// archs finds all architectures, in parallel where vendors' have to be started for it,
+// and the errors of the others. The descriptions of bundled ones are not validated yet.
 func (m *Manager) archs() (found []*Arch, unusable []error) {
 	archs := make([]*Arch, len(m.plugins))
 	errs := make([]error, len(m.plugins))
@@ -315,7 +314,7 @@ func (m *Manager) archs() (found []*Arch, unusable []error) {
 	return found, unusable
 }
 
-// choose is the one architecture for which claims holds.
+// choose is the one architecture for which claims is true.
 func (m *Manager) choose(what string, claims func(*Arch) bool) (*Arch, error) {
 	found, unusable := m.archs()
 	found = slices.DeleteFunc(found, func(a *Arch) bool { return !claims(a) })
@@ -353,23 +352,22 @@ func (m *Manager) ForObject(machine uint16, osabi uint8, flags uint32, magic []b
 	return m.choose(what, func(a *Arch) bool { return recognises(a.desc, machine, osabi, flags, magic) })
 }
 
-// ForMachine is the architecture of an ELF machine, whatever the OS ABI.
+// ForMachine is the architecture of an ELF machine, for any OS ABI.
 func (m *Manager) ForMachine(machine uint16) (*Arch, error) {
 	return m.choose(object.DescribeMachine(machine), func(a *Arch) bool { return recognisesMachine(a.desc, machine) })
 }
 
-// ForNote is the architecture that a dump with notes of an owner belongs to as
-// well.
+// ForNote is the architecture of a dump with notes of an owner, beside its processor's.
 func (m *Manager) ForNote(owner string) (*Arch, error) {
 	return m.choose(fmt.Sprintf("notes of %q", clip(owner)), func(a *Arch) bool { return recognisesNote(a.desc, owner) })
 }
 
-// Find is the architecture of a name, that of its description or of its plugin.
+// Find is the architecture of a name: its description's or its plugin's.
 func (m *Manager) Find(name string) (*Arch, error) {
 	return m.choose(fmt.Sprintf("architecture %q", clip(name)), func(a *Arch) bool { return a.Name() == name || a.plugin == name })
 }
 
-// Descriptions are those of all architectures that can be used.
+// Descriptions returns the descriptions of all architectures that can be used.
 func (m *Manager) Descriptions() []*sdk.Description {
 	found, _ := m.archs()
 	out := make([]*sdk.Description, 0, len(found))
@@ -381,22 +379,21 @@ func (m *Manager) Descriptions() []*sdk.Description {
 	return out
 }
 
-// Status is what is known of one plugin.
+// Status is the state of one plugin.
 type Status struct {
 	Name        string           // of the plugin: NAME of unwindd-arch-NAME
 	Origin      string           // "bundled", "in-process", or the path of the executable
 	SHA256      string           // of a vendor's executable
-	Pinned      bool             // the configuration says which hash it must have
+	Pinned      bool             // the configuration has its hash
 	Description *sdk.Description // nil when Problem is set
 	Problem     string           // why it cannot be used
 	PID         int              // of the running process; 0: none
 	Generation  uint64           // processes started so far
-	Problems    []string         // what happened to it so far
+	Problems    []string         // its events so far
 }
 
-// List is the state of all plugins: in-process ones, bundled ones, vendors' by
-// directory and name. A vendor's plugin that was never described is started to
-// be.
+// List returns the states of all plugins: in-process ones, bundled ones, vendors' by
+// directory and name. A vendor's plugin that was never described is started for it.
 func (m *Manager) List() []Status {
 	m.archs()
 	out := make([]Status, len(m.plugins))

@@ -8,15 +8,15 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// recognises says whether a description claims a code object: one of its
+// recognises reports whether a description claims a code object: one of its
 // recognisers matches in every member that it sets. machine is 0 for a file
 // that is not ELF; magic is the file's first bytes.
 func recognises(d *sdk.Description, machine uint16, osabi uint8, flags uint32, magic []byte) bool {
 	for i := range d.Recognises {
 		r := &d.Recognises[i]
 		switch {
-		case r.NoteOwner != "": // about dumps
-		case r.ELFMachine == 0 && len(r.Magic) == 0: // about nothing
+		case r.NoteOwner != "": // a recogniser of dumps
+		case r.ELFMachine == 0 && len(r.Magic) == 0: // an empty recogniser
 		case r.ELFMachine != 0 && r.ELFMachine != machine:
 		case r.OSABI >= 0 && r.OSABI != int32(osabi):
 		case flags&r.FlagsMask != r.Flags:
@@ -28,13 +28,13 @@ func recognises(d *sdk.Description, machine uint16, osabi uint8, flags uint32, m
 	return false
 }
 
-// Recognises says whether the architecture is that of a code object: by its ELF
-// header, or, where machine is 0, by the file's first bytes.
+// Recognises reports whether a code object is of the architecture: by its ELF header, or,
+// where machine is 0, by the file's first bytes.
 func (a *Arch) Recognises(machine uint16, osabi uint8, flags uint32, magic []byte) bool {
 	return recognises(a.desc, machine, osabi, flags, magic)
 }
 
-// recognisesMachine says whether a description claims an ELF machine, for some
+// recognisesMachine reports whether a description claims an ELF machine, for some
 // OS ABI and flags.
 func recognisesMachine(d *sdk.Description, machine uint16) bool {
 	for i := range d.Recognises {
@@ -45,7 +45,7 @@ func recognisesMachine(d *sdk.Description, machine uint16) bool {
 	return false
 }
 
-// recognisesNote says whether a description claims dumps with notes of an owner.
+// recognisesNote reports whether a description claims dumps with notes of an owner.
 func recognisesNote(d *sdk.Description, owner string) bool {
 	for i := range d.Recognises {
 		if owner != "" && d.Recognises[i].NoteOwner == owner {

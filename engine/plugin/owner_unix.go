@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// isOwnedByUs says whether a file belongs to this user.
+// isOwnedByUs reports whether a file belongs to this user.
 func isOwnedByUs(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()

@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knowsPeers says that checkPeer checks.
+// knowsPeers means that checkPeer checks.
 const knowsPeers = true
 
-// checkPeer checks who is at the other end of this process's connections to a
-// socket: process pid, of this user. It looks at the connections in use
-// themselves, among this process's descriptors, because another connection made
-// for the check would prove nothing about them. No connection at all is an
-// error.
+// checkPeer checks that process pid, of this user, is at the other end of this process's
+// connections to a socket. It looks at the connections in use themselves, among this
+// process's descriptors, because another connection made for the check would prove
+// nothing about them. No connection at all is an error.
 func checkPeer(socket string, pid int) error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -29,7 +28,7 @@ func checkPeer(socket string, pid int) error {
 		if err != nil {
 			continue
 		}
-		// A duplicate stays the same connection whatever becomes of fd.
+		// A duplicate stays the same connection even if fd is closed.
 		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
 			continue
@@ -50,7 +49,7 @@ func checkPeer(socket string, pid int) error {
 }
 
 func checkPeerOf(fd int, socket string, pid int) (connected bool, err error) {
-	// The address is nil for what is no socket, or not connected.
+	// address is nil for a descriptor that is not a socket, or not connected.
 	address, _ := unix.Getpeername(fd)
 	if u, ok := address.(*unix.SockaddrUnix); !ok || u.Name != socket {
 		return false, nil

@@ -4,9 +4,9 @@
 
 package plugin
 
-// knowsPeers says that checkPeer checks.
+// knowsPeers means that checkPeer checks.
 const knowsPeers = false
 
-// checkPeer checks nothing where the system does not tell who is at the other
-// end; the private directory and TLS remain.
+// checkPeer checks nothing where the system does not tell the process at the other end;
+// the private directory and TLS remain.
 func checkPeer(string, int) error { return nil }

@@ -19,20 +19,21 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ProbeOptions say which plugin is examined. What is 0 is as plugins have it.
+// ProbeOptions has the plugin that is examined, and its limits. A limit of 0 is the
+// plugins' default.
 type ProbeOptions struct {
 	Self   string // the unwindd executable that confines the process
-	Build  string // that Self must be of; "": any
+	Build  string // that Self must have; "": any
 	Path   string // the plugin's executable
 	Logger hclog.Logger
-	// StartDeadline and CallDeadline are of processor time, as those of Options.
+	// StartDeadline and CallDeadline are processor time, as in Options.
 	StartDeadline, CallDeadline time.Duration
 	Memory                      uint64 // bytes that it may have
 }
 
-// A Probe is one process of a plugin for who examines it. It is started and confined as
-// all are; but its answers come as it gave them, nobody makes a call again, and when
-// it has ended it stays so.
+// Probe is one process of a plugin under examination. It is started and confined as
+// others are; but its answers are not validated, no call is repeated, and it is not
+// restarted.
 type Probe struct {
 	arch     sdk.Architecture
 	process  *process    // nil: the architecture is in this process, or in attached
@@ -40,10 +41,10 @@ type Probe struct {
 	limit    deadline    // of a call
 }
 
-// A Gone is the error of a call that the process did not survive.
+// Gone is the error of a call that the process did not survive.
 type Gone struct {
-	// How the process ended, "exited with status 3", or, if IsLate, what the call had used
-	// when the process was killed for it: "5s of processor time".
+	// How is how the process ended, "exited with status 3", or, if IsLate, the time that
+	// the call had used when the process was killed for it: "5s of processor time".
 	How    string
 	IsLate bool
 }
@@ -55,8 +56,8 @@ func (g *Gone) Error() string {
 	return "its process " + g.How
 }
 
-// StartProbe starts a vendor's executable. The error says in words for the user why
-// there is no process that can be asked; it is not asked anything yet.
+// StartProbe starts a vendor's executable. The error tells the user why there is no
+// process; no call is made yet.
 func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -77,8 +78,8 @@ func StartProbe(ctx context.Context, o ProbeOptions) (*Probe, error) {
 	return l.probe(ctx, deadlineOf(cmp.Or(o.CallDeadline, DefaultCallDeadline)))
 }
 
-// NameOf is NAME of an executable unwindd-arch-NAME; "" where it is not called so, and is
-// no plugin that would be found.
+// NameOf is NAME of an executable unwindd-arch-NAME; "" for another name, which is not
+// found as a plugin.
 func NameOf(path string) string {
 	name, ok := strings.CutPrefix(filepath.Base(path), vendorPrefix)
 	if !ok || !isValidName(name) {
@@ -100,7 +101,7 @@ func (m *Manager) Probe(ctx context.Context, name string) (*Probe, error) {
 	case *inProcess:
 		return &Probe{arch: t.arch}, nil
 	case *attached:
-		own, err := attach(t.where) // the Manager's ends with it
+		own, err := attach(t.where) // the Manager's connection ends with the Manager
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +151,7 @@ func (p *Probe) Call(ctx context.Context, f func(context.Context, sdk.Architectu
 	return err
 }
 
-// PID is the id of the process; 0: there is none of its own.
+// PID is the id of the process; 0: it has no process of its own.
 func (p *Probe) PID() int {
 	if p.process == nil {
 		return 0
@@ -166,8 +167,8 @@ func (p *Probe) Exited() <-chan struct{} {
 	return p.process.child.exited
 }
 
-// Died says how the process ended, and what it said last. It may be asked when Exited is
-// closed.
+// Died describes the end of the process, with its last output. It may be called when
+// Exited is closed.
 func (p *Probe) Died() string {
 	how := p.process.died()
 	if p.process.log.crashed() == "" {
@@ -176,7 +177,8 @@ func (p *Probe) Died() string {
 	return how
 }
 
-// ProcessorTime is what the process has used of the processors. Not every system says it.
+// ProcessorTime is the processor time that the process has used. Not every system tells
+// it.
 func (p *Probe) ProcessorTime() (time.Duration, error) {
 	if p.process == nil {
 		return 0, errors.ErrUnsupported
@@ -184,14 +186,14 @@ func (p *Probe) ProcessorTime() (time.Duration, error) {
 	return p.process.child.processorTime()
 }
 
-// IsRunnable says that the process computes, or would if a processor were free: on a busy
-// machine it may use none for a while. It is false where the system does not say.
+// IsRunnable reports whether the process runs, or waits for a processor: on a busy
+// machine it may use none for a while. It is false where the system does not tell.
 func (p *Probe) IsRunnable() bool {
 	return p.process != nil && isRunnable(p.PID())
 }
 
-// Memory is how many bytes of memory are the process's alone; 0 where the system does not
-// say.
+// Memory is the number of bytes of the process's private memory; 0 where the system does
+// not tell.
 func (p *Probe) Memory() uint64 {
 	if p.process == nil {
 		return 0
@@ -199,8 +201,8 @@ func (p *Probe) Memory() uint64 {
 	return ResidentMemory(p.PID())
 }
 
-// Family is the processes that the process has started, and those have, as far as the
-// system says.
+// Family lists the processes that the process has started, and their children, as far as
+// the system tells.
 func (p *Probe) Family() []int {
 	if p.process == nil {
 		return nil
@@ -208,7 +210,7 @@ func (p *Probe) Family() []int {
 	return processesOf(p.PID())
 }
 
-// Disconnect ends the connection as an engine does that is killed: without a word.
+// Disconnect ends the connection without notice, as the death of an engine does.
 func (p *Probe) Disconnect() {
 	if p.process != nil {
 		if c := p.process.conn.Load(); c != nil {

@@ -25,27 +25,27 @@ import (
 )
 
 const (
-	// maxMessage bounds one message from a plugin, in bytes, before anything of
-	// it is decoded. Large answers come as streams of smaller ones.
+	// maxMessage bounds one message from a plugin, in bytes, before it is decoded. Large
+	// answers come as streams of smaller ones.
 	maxMessage = 64 << 20
-	// MaxSocketBase is how long the path of a directory may be in which a
-	// private one is made: the address of a Unix socket has 107 bytes, and
-	// go-plugin's names inside take up to 59.
+	// MaxSocketBase bounds the length of the path of a directory in which a private one
+	// is made: the address of a Unix socket has 107 bytes, and go-plugin's names inside
+	// take up to 59.
 	MaxSocketBase = 48
-	// pipeGrace is how long the output of a dead process is still read, where
-	// someone else holds its pipes open.
+	// pipeGrace is the time for which the output of a dead process is still read, where
+	// another process has its pipes open.
 	pipeGrace = time.Second
 )
 
-// A launch says how the process of a plugin is started.
+// launch has the parameters of the start of a plugin's process.
 type launch struct {
 	name    string
 	self    string   // the executable of unwindd
-	build   string   // that self must be of; "": any
+	build   string   // that self must have; "": any
 	sha256  string   // of a vendor's executable; "": not checked
-	command []string // what is executed, with its arguments; of a bundled plugin the arguments of self
-	// isBundled says that the plugin is in self, which confines itself. A vendor's
-	// is started by `self plugin exec`.
+	command []string // the executable and its arguments; of a bundled plugin the arguments of self
+	// isBundled means that the plugin is in self, which confines itself. A vendor's is
+	// started by `self plugin exec`.
 	isBundled bool
 	isThis    bool     // self is the executable of this process
 	memory    uint64   // bytes that it may have
@@ -53,7 +53,7 @@ type launch struct {
 	logger    hclog.Logger
 }
 
-// A process is a running plugin that has shaken hands.
+// process is a running plugin that has shaken hands.
 type process struct {
 	child    *child
 	client   *goplugin.Client
@@ -67,9 +67,9 @@ type process struct {
 	isBlamed bool // a call failed with it; guarded by the supervisor's mutex
 }
 
-// start starts the process, as a child that limit made ctx with, and connects to
-// it. It ends with ctx at the latest, whatever the process does. The error says
-// what happened, in words for the user.
+// start starts the process, as a child with the ctx of limit, and connects to it. It ends
+// with ctx at the latest, whatever the process does. The error tells the user what
+// happened.
 func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	if l.self == "" {
 		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
@@ -89,11 +89,11 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 		TLSConfig:        secure,
 		SkipHostEnv:      true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: p.dir.path},
-		StartTimeout:     l.limit.wall + time.Minute, // the context ends first, and says so in one way
+		StartTimeout:     l.limit.wall + time.Minute, // the context ends first, so that the error is always the same
 		Stderr:           p.log,
 		SyncStdout:       p.log,
 		SyncStderr:       p.log,
-		Logger:           hclog.NewNullLogger(), // what matters of it is in the errors
+		Logger:           hclog.NewNullLogger(), // the errors have all that matters
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 			grpc.WithChainStreamInterceptor(p.keepConnection),
@@ -118,9 +118,10 @@ func (l *launch) start(ctx context.Context, c *child) (*process, error) {
 	return nil, err
 }
 
-// security is how the connection is secured. That to a bundled plugin, which is the
-// engine's own code, is not encrypted where the system says which process is at the
-// other end: its socket is in a directory of this user's alone.
+// security returns the TLS configuration of the connection, and the variables that tell
+// the process about it. The connection to a bundled plugin, which is the engine's own
+// code, is not encrypted where the system tells the process at the other end: its socket
+// is in a private directory.
 func (l *launch) security() (*tls.Config, []string, error) {
 	if l.isBundled && knowsPeers {
 		return nil, nil, nil
@@ -128,8 +129,8 @@ func (l *launch) security() (*tls.Config, []string, error) {
 	return newTLS()
 }
 
-// connect makes the one connection, checks its peer, speaks gRPC over it and asks
-// for the architecture.
+// connect makes the one connection, checks its peer, starts gRPC over it and gets the
+// architecture.
 func (p *process) connect() error {
 	address, err := p.client.Start()
 	if err != nil {
@@ -156,7 +157,7 @@ func (p *process) connect() error {
 	return nil
 }
 
-// explain turns an error of the start into what happened.
+// explain turns an error of the start into a description of its cause.
 func (p *process) explain(ctx context.Context, err error, limit deadline) error {
 	switch {
 	case p.child.PID() == 0:
@@ -197,10 +198,10 @@ func (p *process) explain(ctx context.Context, err error, limit deadline) error 
 	return fmt.Errorf("%s%s", clip(printable(message)), p.lastWords())
 }
 
-// otherVersion is what go-plugin says of a plugin of another version.
+// otherVersion matches the error of go-plugin about a plugin of another version.
 var otherVersion = regexp.MustCompile(`incompatible API version with plugin\. Plugin version: (\d+)`)
 
-// remedy says what to do about a plugin that speaks another version.
+// remedy tells the user what to do about a plugin of another version.
 func remedy(version string) string {
 	if n, err := strconv.Atoi(version); err == nil && n < sdk.ProtocolVersion {
 		return "it needs to be built again, with package sdk or arch.proto of this version of unwindd"
@@ -208,9 +209,9 @@ func remedy(version string) string {
 	return "it is for a later version of unwindd than this one"
 }
 
-// died says how the process ended and, where it said so, of what: "exited with
-// status 2: panic: boom, at main.decode (decode.go:12)". It may be asked once
-// the process is dead.
+// died describes the end of the process and, where its output has it, the cause: "exited
+// with status 2: panic: boom, at main.decode (decode.go:12)". It may be called once the
+// process is dead.
 func (p *process) died() string {
 	p.child.waitSilent(pipeGrace)
 	if crash := p.log.crashed(); crash != "" {
@@ -227,16 +228,16 @@ func (p *process) lastWords() string {
 	return ""
 }
 
-// keepConnection remembers the connection, which go-plugin forgets when its
-// start fails halfway.
+// keepConnection stores the connection, which go-plugin forgets when its start fails
+// halfway.
 func (p *process) keepConnection(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	p.conn.Store(cc)
 	return streamer(ctx, desc, cc, method, opts...)
 }
 
-// stop kills the process and leaves nothing of it behind: no zombie, no
-// goroutine, no directory. A plugin keeps nothing that a gentler end would save.
+// stop kills the process and removes all that belongs to it: the zombie, the goroutines,
+// the directory. A plugin has nothing that a gentler end would save.
 func (p *process) stop() {
 	p.once.Do(func() {
 		if p.child.PID() != 0 {

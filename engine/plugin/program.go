@@ -16,32 +16,32 @@ import (
 	"github.com/unwindd/unwindd/engine/plugin/confine"
 )
 
-// A Program is one that is no plugin, and that reads its input, writes its output and
-// ends. It is confined as a vendor's plugin is, and may write no file at all.
+// Program is a confined program other than a plugin: it reads its input, writes its
+// output and ends. It is confined as a vendor's plugin is, and may not write files.
 type Program struct {
 	Path  string
-	Args  []string // behind its name
-	Input []byte   // what it reads on standard input
-	// MaxOutput bounds what it may write, in bytes, to standard output and to standard
-	// error each. One that writes more is killed.
+	Args  []string // without its name
+	Input []byte   // its standard input
+	// MaxOutput bounds its standard output and its standard error, each, in bytes. A
+	// program that writes more is killed.
 	MaxOutput int
-	// Deadline is how much processor time it may use, and WallDeadline how much time may
-	// pass until it has ended.
+	// Deadline is the processor time that it may use, and WallDeadline the time on the
+	// clock until it must have ended.
 	Deadline, WallDeadline time.Duration
 }
 
-// Output is what a Program wrote until it ended.
+// Output is the output of a Program and its exit status.
 type Output struct {
 	Stdout, Stderr []byte
 	Status         int // its exit status
 }
 
-// errFlood is why a program was killed that wrote too much.
+// errFlood is the reason that a program was killed that wrote too much.
 var errFlood = errors.New("wrote too much")
 
-// Run runs a program. The error says in words for the user why there is no output that
-// could be used, without the program's name: it could not be started, was killed by a
-// signal, wrote too much or took too long. An exit status other than 0 is no error.
+// Run runs a program. The error tells the user why there is no usable output, without the
+// program's name: it could not be started, was killed by a signal, wrote too much or took
+// too long. An exit status other than 0 is not an error.
 func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
 	if m.self == "" {
 		return nil, errors.New("could not be started: Options.Self, the unwindd executable that sandboxes it, is not set")
@@ -83,14 +83,14 @@ func (m *Manager) Run(ctx context.Context, p Program) (*Output, error) {
 	return out, nil
 }
 
-// talk gives a program its input and takes its output until it has ended. Nothing of it
-// is left behind.
+// talk writes a program's input and reads its output until it has ended. It leaves
+// nothing of the program behind.
 func (c *child) talk(p *Program) (*Output, error) {
 	var out Output
 	var errs [2]error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, _ = c.stdin.Write(p.Input) // one that does not read all of it may know enough
+		_, _ = c.stdin.Write(p.Input) // a program need not read all of its input
 		c.stdin.Close()
 	})
 	for i, end := range []struct {
@@ -105,8 +105,8 @@ func (c *child) talk(p *Program) (*Output, error) {
 		})
 	}
 	<-c.exited
-	// A process that is dead has written all that it will: who else holds its pipes
-	// open is not waited for.
+	// A dead process writes nothing more: others that have its pipes open are not waited
+	// for.
 	late := time.Now().Add(pipeGrace)
 	_ = c.stdin.SetWriteDeadline(time.Now())
 	_ = c.stdout.SetReadDeadline(late)
@@ -118,7 +118,7 @@ func (c *child) talk(p *Program) (*Output, error) {
 	return &out, errors.Join(errs[:]...)
 }
 
-// readAtMost reads to the end. Of more than so many bytes the error is errFlood.
+// readAtMost reads to the end. The error is errFlood if there are more than most bytes.
 func readAtMost(r io.Reader, most int) ([]byte, error) {
 	var b bytes.Buffer
 	n, err := b.ReadFrom(io.LimitReader(r, int64(most)+1))

@@ -11,31 +11,31 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxRefused is how many refused answers of one architecture are remembered.
+// maxRefused bounds the number of refused answers of one architecture that are kept.
 const maxRefused = 1 << 12
 
-// refusals remember the answers that were refused, by what was asked: a plugin that answers
-// nonsense does so again, and reading the function for each wave in it takes long.
+// refusals keeps the errors of refused answers by request: a plugin that answers nonsense
+// does so again, and reading the function for each wave in it takes long.
 type refusals struct {
 	mu    sync.Mutex
-	known map[question]error
-	calls map[string]bool // those of which some answer was refused
+	known map[requestKey]error
+	calls map[string]bool // calls with a refused answer
 }
 
-// A question is a call and a digest of its request.
-type question struct {
+// requestKey is a call and a digest of its request.
+type requestKey struct {
 	call string
 	sum  [sha256.Size]byte
 }
 
-// questionOf is the question of a request; ok is false where it has no JSON form.
-func questionOf(call string, req any) (q question, ok bool) {
+// keyOf is the key of a request; ok is false where it cannot be written as JSON.
+func keyOf(call string, req any) (q requestKey, ok bool) {
 	b, err := json.Marshal(anyPC(req))
-	return question{call, sha256.Sum256(b)}, err == nil
+	return requestKey{call, sha256.Sum256(b)}, err == nil
 }
 
-// anyPC is a request for rows of functions without the PCs: an answer about a function that
-// is bounded is the same for all of them.
+// anyPC is a request for rows of functions without the PCs: the answer about a function
+// with known bounds is the same for all PCs.
 func anyPC(req any) any {
 	rules, ok := req.(*sdk.FrameRulesRequest)
 	if !ok {
@@ -50,7 +50,7 @@ func anyPC(req any) any {
 	return &same
 }
 
-// find is why an answer was refused to the same question; nil where none was.
+// find returns why an answer to the same request was refused; nil where none was.
 func (r *refusals) find(call string, req any) error {
 	r.mu.Lock()
 	hasSome := r.calls[call]
@@ -58,7 +58,7 @@ func (r *refusals) find(call string, req any) error {
 	if !hasSome {
 		return nil
 	}
-	q, ok := questionOf(call, req)
+	q, ok := keyOf(call, req)
 	if !ok {
 		return nil
 	}
@@ -67,16 +67,16 @@ func (r *refusals) find(call string, req any) error {
 	return r.known[q]
 }
 
-// add remembers why an answer was refused.
+// add records why an answer was refused.
 func (r *refusals) add(call string, req any, err error) {
-	q, ok := questionOf(call, req)
+	q, ok := keyOf(call, req)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !ok || len(r.known) >= maxRefused {
 		return
 	}
 	if r.known == nil {
-		r.known, r.calls = map[question]error{}, map[string]bool{}
+		r.known, r.calls = map[requestKey]error{}, map[string]bool{}
 	}
 	r.known[q], r.calls[call] = err, true
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// ResidentMemory is how many bytes of memory, or of swap, are a process's alone;
-// 0 when the kernel does not say. Files that it maps are not counted.
+// ResidentMemory is the number of bytes of a process's private memory, swapped out or
+// not; 0 where the kernel does not tell. Files that it maps are not counted.
 func ResidentMemory(pid int) uint64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -26,7 +26,7 @@ func ResidentMemory(pid int) uint64 {
 			if err != nil {
 				return 0
 			}
-			total += n << 10 // it counts kibibytes
+			total += n << 10 // in kibibytes
 		}
 	}
 	return total

@@ -14,16 +14,15 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Bounds of what a process's standard error may bring in, in bytes.
+// Bounds of a process's standard error, in bytes.
 const (
-	maxStderrLine  = 16 << 10 // one of JSON may have the calls of a goroutine in it
+	maxStderrLine  = 16 << 10 // a line of JSON may have the calls of a goroutine
 	maxStderrTotal = 1 << 20
 	maxLastWords   = 1 << 10
 )
 
-// A stderrLog passes what a plugin writes to standard error to the logger, line
-// by line, printable and bounded, and keeps the end of it for the reason of a
-// failure.
+// stderrLog passes the standard error of a plugin to the logger, line by line, printable
+// and bounded, and keeps its end for the reason of a failure.
 type stderrLog struct {
 	logger hclog.Logger
 
@@ -67,7 +66,7 @@ func (l *stderrLog) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush logs the line. One of hclog's JSON keeps its level, its message and its
+// flush logs the line. A line of hclog's JSON keeps its level, its message and its
 // values; a stack among them is logged line by line.
 func (l *stderrLog) flush() {
 	line := strings.TrimRight(string(l.line), "\r")
@@ -97,7 +96,7 @@ func (l *stderrLog) flush() {
 		}
 	}
 	if level == hclog.Trace || (level == hclog.Debug && structured) {
-		return // go-plugin's own chatter is nobody's last words
+		return // go-plugin's own output does not count as last words
 	}
 	l.last = append(l.last, line)
 	l.size += len(line)
@@ -107,7 +106,7 @@ func (l *stderrLog) flush() {
 	}
 }
 
-// levelOf is the level of an entry of hclog's.
+// levelOf is the level of an entry of hclog.
 func levelOf(entry map[string]any) hclog.Level {
 	s, _ := entry["@level"].(string)
 	if level := hclog.LevelFromString(s); level != hclog.NoLevel {
@@ -116,7 +115,7 @@ func levelOf(entry map[string]any) hclog.Level {
 	return hclog.Debug
 }
 
-// valuesOf is what an entry says beside its message, as text to append to it.
+// valuesOf returns the values of an entry as text to append to its message.
 func valuesOf(entry map[string]any) string {
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(entry)) {
@@ -127,15 +126,14 @@ func valuesOf(entry map[string]any) string {
 	return text.String()
 }
 
-// crashed is how and where the process crashed; "" when it did not say so.
+// crashed is how and where the process crashed; "" where it did not write that.
 func (l *stderrLog) crashed() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.crash.String()
 }
 
-// lastWords is the crash, or else the end of what was written; "" when nothing
-// was.
+// lastWords is the crash, or else the end of the output; "" where there is none.
 func (l *stderrLog) lastWords() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,42 +17,42 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// How often a plugin is started again.
+// Bounds of restarts of a plugin.
 const (
 	firstBackOff = 50 * time.Millisecond
 	maxBackOff   = 5 * time.Second
-	// healthyTime is how long a process has to live, and answer, for the
-	// failures before it to be forgotten.
+	// healthyTime is the time that a process has to live, and answer, for earlier
+	// failures to be forgotten.
 	healthyTime = time.Second
-	// maxInARow is how many failed starts and failed calls in a row make a plugin
-	// given up. A call has failed when the process died of it twice, or hung. All
-	// calls that fail with the same process count as one.
+	// maxInARow is the number of failed starts and failed calls in a row after which a
+	// plugin is disabled. A call has failed when the process died of it twice, or hung.
+	// All calls that fail with the same process count once.
 	maxInARow = 5
-	// hangCounts is how many failures a call counts as that hung until the
-	// deadline on the clock: two of them cost the user more time than five
-	// others.
+	// hangCounts is the number of failures that a call counts for that hung until the
+	// deadline on the clock: two of them cost the user more time than five other
+	// failures.
 	hangCounts = 3
-	// maxUnhealthy is how many failures make a plugin given up where calls
-	// succeed in between, but no process lives for healthyTime: a plugin must not
-	// cost its deadline again and again.
+	// maxUnhealthy is the number of failures after which a plugin is disabled where calls
+	// succeed in between, but no process lives for healthyTime: a plugin must not cost
+	// its deadline again and again.
 	maxUnhealthy = 12
-	// deathGrace is how long to wait for the death of a process whose connection
-	// broke.
+	// deathGrace is the time to wait for the death of a process whose connection broke.
 	deathGrace = time.Second
-	// deadlineSkew is how much earlier than here a process may see a deadline.
+	// deadlineSkew is the time by which a process may see a deadline earlier than this
+	// one.
 	deadlineSkew = 250 * time.Millisecond
 )
 
 // errClosed is the reason of calls after, or cut short by, Close.
 var errClosed = errors.New("the plugins were closed")
 
-// A supervisor keeps the process of one plugin running, on demand. Calls may be
+// supervisor keeps the process of one plugin running, on demand. Calls may be
 // concurrent: they share the process.
 type supervisor struct {
 	launch    launch
 	callLimit deadline
-	// check asks a process that just started for its description and refuses
-	// it when that is not what it should be.
+	// check asks a process that just started for its description and refuses an
+	// unexpected one.
 	check func(context.Context, sdk.Architecture) error
 
 	ctx    context.Context // done when the supervisor is closed
@@ -67,15 +67,15 @@ type supervisor struct {
 	notBefore  time.Time // of the next start
 	inARow     int
 	unhealthy  int
-	history    []string // of the failures that inARow and unhealthy count
-	givenUp    *Failure
+	history    []string // the failures that inARow and unhealthy count
+	disabled   *Failure
 	generation uint64
 	failures   uint64
 	calls      map[string]int // under way in current
-	killing    string         // why current is being killed by us; "": it is not
+	killing    string         // why this process is killing current; "": it is not
 }
 
-// A starting is one start that calls wait for.
+// starting is one start that calls wait for.
 type starting struct {
 	done    chan struct{}
 	process *process
@@ -89,10 +89,9 @@ func newSupervisor(l launch, callLimit deadline, check func(context.Context, sdk
 	return s
 }
 
-// do makes a call: f with the architecture of the running process, under the
-// call deadline. All calls ask and change nothing, so one during which the
-// process died is made once more. f returns a *nonsense for an answer that
-// cannot be.
+// do makes a call: f with the architecture of the running process, under the call
+// deadline. No call changes anything, so a call during which the process died is made
+// once more. f returns a *nonsense for an invalid answer.
 func (s *supervisor) do(ctx context.Context, call string, f func(context.Context, sdk.Architecture) error) error {
 	for attempt := 1; ; attempt++ {
 		p, err := s.acquire(ctx, call)
@@ -120,8 +119,8 @@ func (s *supervisor) do(ctx context.Context, call string, f func(context.Context
 	}
 }
 
-// try makes a call once. died says how the process ended under it, "" when it
-// did not; then err is the call's.
+// try makes a call once. died describes the end of the process during it, "" if it did
+// not end; then err is the call's.
 func (s *supervisor) try(ctx context.Context, p *process, call string, f func(context.Context, sdk.Architecture) error) (died string, err error) {
 	began := time.Now()
 	limited, release := s.callLimit.limit(ctx, p.clock.begin())
@@ -170,8 +169,8 @@ func (s *supervisor) try(ctx context.Context, p *process, call string, f func(co
 	return "", &Failure{Plugin: s.launch.name, Call: call, Reason: clip(printable(err.Error())), Err: err}
 }
 
-// isLate says whether a call ended because its time was over. The process knows
-// the deadline too, and may say so a moment before it comes here.
+// isLate reports whether a call ended because its time was over. The process knows the
+// deadline too, and may return that error a moment before.
 func isLate(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -180,8 +179,8 @@ func isLate(ctx context.Context, err error) bool {
 	return ok && time.Until(deadline) < deadlineSkew && errors.Is(err, context.DeadlineExceeded)
 }
 
-// acquire returns the running process, started now where there is none. It
-// waits for a start that is under way or held back, as long as ctx lasts.
+// acquire returns the running process, started now where there is none. It waits for a
+// start that is under way or delayed, as long as ctx lasts.
 func (s *supervisor) acquire(ctx context.Context, call string) (*process, error) {
 	for {
 		s.mu.Lock()
@@ -190,8 +189,8 @@ func (s *supervisor) acquire(ctx context.Context, call string) (*process, error)
 		case s.ctx.Err() != nil:
 			s.mu.Unlock()
 			return nil, &Failure{Plugin: s.launch.name, Call: call, Reason: errClosed.Error(), Err: errClosed}
-		case s.givenUp != nil:
-			f := *s.givenUp
+		case s.disabled != nil:
+			f := *s.disabled
 			s.mu.Unlock()
 			f.Call = call
 			return nil, &f
@@ -218,7 +217,7 @@ func (s *supervisor) acquire(ctx context.Context, call string) (*process, error)
 }
 
 // begun is the start that is under way, begun now where there is none. The mutex is
-// held.
+// locked.
 func (s *supervisor) begun() *starting {
 	if s.starting == nil {
 		s.starting = &starting{done: make(chan struct{})}
@@ -232,13 +231,13 @@ func (s *supervisor) begun() *starting {
 func (s *supervisor) prepare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() == nil && s.givenUp == nil && s.current == nil {
+	if s.ctx.Err() == nil && s.disabled == nil && s.current == nil {
 		s.begun()
 	}
 }
 
-// start is one start. It belongs to no call: that a caller gives up is no
-// reason to start again for the next one.
+// start makes one start. It belongs to no call, so it survives a caller that gives up,
+// and serves the next one.
 func (s *supervisor) start(st *starting) {
 	defer s.tasks.Done()
 	defer close(st.done)
@@ -313,7 +312,7 @@ func (s *supervisor) launchChecked() (*process, error) {
 	return p, err
 }
 
-// watch notes the death of a process when it comes between calls.
+// watch records the death of a process between calls.
 func (s *supervisor) watch(p *process) {
 	defer s.tasks.Done()
 	<-p.child.exited
@@ -321,7 +320,7 @@ func (s *supervisor) watch(p *process) {
 	p.stop()
 }
 
-// retire takes a dead process out of use and notes how it died.
+// retire takes a dead process out of use and records how it died.
 func (s *supervisor) retire(p *process) {
 	died := p.died()
 	s.mu.Lock()
@@ -351,14 +350,14 @@ func (s *supervisor) retire(p *process) {
 	s.events.died(fmt.Sprintf("(pid %d) %s", p.child.PID(), how))
 }
 
-// backOff is how long the next start has to wait. The mutex is held.
+// backOff is the time that the next start has to wait. The mutex is locked.
 func (s *supervisor) backOff() time.Duration {
 	return min(firstBackOff<<min(s.unhealthy, 16), maxBackOff)
 }
 
-// failed adds counts to the failures, and gives the plugin up when there were
-// too many. p is the process that a call failed with; nil for a failed start.
-// Calls that are under way in one process end together, and count once.
+// failed adds counts to the failures, and disables the plugin when there were too many. p
+// is the process that a call failed with; nil for a failed start. Calls that are under
+// way in one process end together, and count once.
 func (s *supervisor) failed(p *process, what string, counts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -373,10 +372,10 @@ func (s *supervisor) failed(p *process, what string, counts int) {
 	s.unhealthy += counts
 	s.history = append(s.history, what)
 	s.notBefore = time.Now().Add(s.backOff())
-	if s.givenUp != nil || (s.inARow < maxInARow && s.unhealthy < maxUnhealthy) {
+	if s.disabled != nil || (s.inARow < maxInARow && s.unhealthy < maxUnhealthy) {
 		return
 	}
-	// The history is often the same thing again and again.
+	// The history often repeats itself.
 	var told []string
 	for _, h := range s.history {
 		if !slices.Contains(told, h) {
@@ -384,12 +383,11 @@ func (s *supervisor) failed(p *process, what string, counts int) {
 		}
 	}
 	reason := fmt.Sprintf("given up after %d failures: %s", len(s.history), clip(strings.Join(told, "; ")))
-	s.givenUp = &Failure{Plugin: s.launch.name, Reason: reason}
+	s.disabled = &Failure{Plugin: s.launch.name, Reason: reason}
 	s.events.add("is " + reason)
 }
 
-// succeeded ends a row of failures, and forgets them all when the process is
-// healthy.
+// succeeded ends a row of failures, and forgets all failures when the process is healthy.
 func (s *supervisor) succeeded(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -415,7 +413,7 @@ func (s *supervisor) end(p *process, call string) {
 	}
 }
 
-// kill kills a process for a reason, which becomes how it died.
+// kill kills a process for a reason, which becomes the description of its death.
 func (s *supervisor) kill(p *process, why string) {
 	s.mu.Lock()
 	if s.current == p && s.killing == "" {
@@ -465,7 +463,7 @@ func (s *supervisor) starts() uint64 {
 
 func (s *supervisor) problems() []string { return s.events.list() }
 
-// hasExited says whether the process is dead.
+// hasExited reports whether the process is dead.
 func (p *process) hasExited() bool {
 	select {
 	case <-p.child.exited:

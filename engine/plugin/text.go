@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how much of what a plugin said is quoted in a message, in bytes.
+// maxQuoted bounds a quote of a plugin in a message, in bytes.
 const maxQuoted = 300
 
-// clip cuts what a plugin said to a length that a message can carry.
+// clip cuts text from a plugin to a length that fits a message.
 func clip(s string) string {
 	if len(s) <= maxQuoted {
 		return s
@@ -24,7 +24,7 @@ func clip(s string) string {
 	return s[:cut] + "..."
 }
 
-// several are errors in one line.
+// several has errors in one line.
 type several []error
 
 // Error implements error.
@@ -39,8 +39,8 @@ func (s several) Error() string {
 // Unwrap gives the errors, for errors.Is and errors.As.
 func (s several) Unwrap() []error { return s }
 
-// printable escapes what a terminal would obey. Text from a plugin goes through
-// it before anyone sees it.
+// printable escapes control characters. Text from a plugin goes through it before it is
+// shown.
 func printable(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(s) {
 		return s

@@ -25,9 +25,8 @@ type identity struct {
 	certificate, key []byte // PEM
 }
 
-// newIdentity makes a certificate of P-256. Those of go-plugin's AutoMTLS are of
-// P-521, which both sides make, sign with and check: tens of milliseconds of a
-// start.
+// newIdentity makes a certificate of P-256. Certificates of go-plugin's AutoMTLS use
+// P-521, which costs both sides tens of milliseconds of a start.
 func newIdentity() (*identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,10 +63,10 @@ func newIdentity() (*identity, error) {
 	return id, err
 }
 
-// newTLS is the engine's side of a connection, and what the process is told of
-// it: the engine's certificate, as go-plugin tells it, and a certificate for the
-// process. A plugin that does not know of that makes one itself, and go-plugin
-// then puts it in the place of the other.
+// newTLS returns the engine's side of a connection, and the environment that tells the
+// process about it: the engine's certificate, as go-plugin passes it, and a certificate
+// for the process. A plugin that does not know the second makes one itself, and go-plugin
+// then uses that.
 func newTLS() (*tls.Config, []string, error) {
 	own, err := newIdentity()
 	if err != nil {

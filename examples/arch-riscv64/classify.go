@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ClassifyReturn says for each address whether a call ends right before it.
+// ClassifyReturn finds for each address the call that ends right before it, if any.
 func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	return req.Answer(callBefore)
 }
@@ -21,13 +21,12 @@ const (
 	opJALR  = 0x67
 	opJAL   = 0x6f
 
-	cJALRMask, cJALR = 0xf07f, 0x9002 // the compressed form; its register, bits 7 to 11, is not 0
+	cJALRMask, cJALR = 0xf07f, 0x9002 // the compressed variant; its register, bits 7 to 11, is not 0
 )
 
-// callBefore says whether a call ends where code does, and where it goes. The last two
-// bytes of a call of four may read as a compressed one, and of what is before a
-// compressed one nothing is known: where both readings are calls, the target counts for
-// nothing.
+// callBefore classifies the call that ends where code ends, and returns its target. The
+// last two bytes of a call of four may read as a compressed one, and the bytes before a
+// compressed one may be anything: where both readings are calls, there is no target.
 func callBefore(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 	if pc%2 != 0 {
 		return sdk.NotAfterCall, 0
@@ -51,7 +50,7 @@ func callBefore(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 	case word&0x707f != opJALR:
 		return sdk.NotAfterCall, 0
 	}
-	// What the assembler calls `call` is two instructions: auipc ra, HIGH; jalr LOW(ra).
+	// The assembler's `call` is two instructions: auipc ra, HIGH; jalr LOW(ra).
 	if len(code) >= 8 {
 		high := binary.LittleEndian.Uint32(code[len(code)-8:])
 		if high&0x7f == opAUIPC && rd(high) == rs1(word) {

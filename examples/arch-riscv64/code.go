@@ -8,7 +8,7 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A value is what is known of a register: what a register held when the function began,
+// value is a symbolic value of a register: a register's value when the function began,
 // plus an offset, or a number.
 type value struct {
 	kind valueKind
@@ -22,7 +22,7 @@ const (
 	unknown valueKind = iota
 	atEntry
 	constant
-	inFrame // read ahead: what memory holds at the base plus the offset
+	inFrame // read ahead: the word in memory at the base plus the offset
 )
 
 // plus adds n to a value. Frames are smaller than maxOffset.
@@ -34,7 +34,7 @@ func (v value) plus(n int64) value {
 	return v
 }
 
-// A slot is 8 bytes of the function's frame, off from the stack pointer that it began with.
+// slot is 8 bytes of the function's frame, off from the stack pointer that it began with.
 type slot struct {
 	off int64
 	v   value
@@ -43,11 +43,11 @@ type slot struct {
 // maxSlots bounds the slots of a state: there are 25 registers to save.
 const maxSlots = 64
 
-// A state is what is known before an instruction.
+// state has the known values before an instruction.
 type state struct {
 	registers [64]value
 	slots     []slot // sorted; never changed, only replaced
-	isAhead   bool   // what the code began with is that of the PC, and memory has been written before
+	isAhead   bool   // the code begins at the PC, and memory was written before
 }
 
 func entryState() (s state) {
@@ -62,7 +62,7 @@ func (s *state) isEqual(o *state) bool {
 	return s.registers == o.registers && slices.Equal(s.slots, o.slots)
 }
 
-// join keeps what both states say.
+// join keeps the values that both states have.
 func (s *state) join(o *state) (both state) {
 	both = *s
 	for r := range both.registers {
@@ -75,7 +75,7 @@ func (s *state) join(o *state) (both state) {
 		switch {
 		case slices.Contains(o.slots, x):
 			both.slots = append(both.slots, x)
-		case s.isAhead: // written on one way: not what it was
+		case s.isAhead: // written on one path: no longer the initial word
 			both.slots = append(both.slots, slot{off: x.off})
 		}
 	}
@@ -91,19 +91,19 @@ func (s *state) join(o *state) (both state) {
 	return both
 }
 
-// place is where rs1 + imm is in the frame.
-func (s *state) place(in *instruction) (off int64, ok bool) {
-	v := s.registers[in.rs1].plus(in.imm)
+// place is the offset of rs1 + imm in the frame.
+func (s *state) place(i *instruction) (off int64, ok bool) {
+	v := s.registers[i.rs1].plus(i.imm)
 	return v.off, v.kind == atEntry && v.base == sp
 }
 
-// step changes a state by an instruction. What is stored at an address that is not known
-// is taken not to be where registers are saved.
-func (s *state) step(in *instruction) {
+// step changes a state by an instruction. A store to an unknown address is assumed not to
+// change saved registers.
+func (s *state) step(i *instruction) {
 	var v value
-	switch in.effect {
+	switch i.effect {
 	case store:
-		s.store(in)
+		s.store(i)
 		return
 	case branch, jump, jumpTo, stop:
 		return
@@ -115,7 +115,7 @@ func (s *state) step(in *instruction) {
 		}
 		return
 	case add:
-		a, b := s.registers[in.rs1], s.registers[in.rs2]
+		a, b := s.registers[i.rs1], s.registers[i.rs2]
 		if a.kind == constant {
 			a, b = b, a
 		}
@@ -123,37 +123,37 @@ func (s *state) step(in *instruction) {
 			v = a.plus(b.off)
 		}
 	case subtract:
-		if b := s.registers[in.rs2]; b.kind == constant {
-			v = s.registers[in.rs1].plus(-b.off)
+		if b := s.registers[i.rs2]; b.kind == constant {
+			v = s.registers[i.rs1].plus(-b.off)
 		}
 	case addImm:
-		v = s.registers[in.rs1].plus(in.imm)
+		v = s.registers[i.rs1].plus(i.imm)
 	case addNumber:
-		if a := s.registers[in.rs1]; a.kind == constant {
-			v = a.plus(in.imm)
+		if a := s.registers[i.rs1]; a.kind == constant {
+			v = a.plus(i.imm)
 		}
 	case number:
-		v = value{kind: constant, off: in.imm}
+		v = value{kind: constant, off: i.imm}
 	case load:
-		v = s.load(in)
+		v = s.load(i)
 	}
-	if in.rd != zero {
-		s.registers[in.rd] = v
+	if i.rd != zero {
+		s.registers[i.rd] = v
 	}
-	if in.rd == sp {
+	if i.rd == sp {
 		s.expire()
 	}
 }
 
-// load is what a load of 8 bytes gives.
-func (s *state) load(in *instruction) value {
-	off, ok := s.place(in)
-	switch base := s.registers[in.rs1]; {
+// load is the value that a load of 8 bytes yields.
+func (s *state) load(i *instruction) value {
+	off, ok := s.place(i)
+	switch base := s.registers[i.rs1]; {
 	case ok && slices.ContainsFunc(s.slots, func(x slot) bool { return x.off == off }):
 		return s.slot(off)
-	case len(s.slots) == maxSlots, ok && off < 0: // what was written there is not known, or nothing may have been
+	case len(s.slots) == maxSlots, ok && off < 0: // the word there is unknown, or maybe not written
 	case s.isAhead && base.kind == atEntry && (base.base == sp || base.base == fp):
-		return value{kind: inFrame, base: base.base, off: base.off + in.imm}
+		return value{kind: inFrame, base: base.base, off: base.off + i.imm}
 	}
 	return value{}
 }
@@ -167,19 +167,19 @@ func (s *state) slot(off int64) value {
 	return value{}
 }
 
-func (s *state) store(in *instruction) {
-	off, ok := s.place(in)
+func (s *state) store(i *instruction) {
+	off, ok := s.place(i)
 	if !ok {
 		return
 	}
 	kept := make([]slot, 0, len(s.slots)+1)
 	for _, x := range s.slots {
-		if x.off+8 <= off || off+int64(in.size) <= x.off {
+		if x.off+8 <= off || off+int64(i.size) <= x.off {
 			kept = append(kept, x)
 		}
 	}
-	if v := s.registers[in.rs2]; (in.size == 8 && v.kind == atEntry && v.off == 0 || s.isAhead) && len(kept) < maxSlots {
-		if in.size != 8 {
+	if v := s.registers[i.rs2]; (i.size == 8 && v.kind == atEntry && v.off == 0 || s.isAhead) && len(kept) < maxSlots {
+		if i.size != 8 {
 			off, v = off&^7, value{}
 		}
 		kept = append(kept, slot{off, v})
@@ -188,7 +188,7 @@ func (s *state) store(in *instruction) {
 	s.slots = kept
 }
 
-// expire forgets what lies below the stack pointer: a signal handler may write there.
+// expire forgets the slots below the stack pointer: a signal handler may write there.
 func (s *state) expire() {
 	low := s.registers[sp]
 	if low.kind != atEntry || low.base != sp {

@@ -8,13 +8,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// machine is EM_RISCV. That of RV32 is the same: only the class of an ELF file tells them
-// apart.
+// machine is EM_RISCV, of RV32 too: only the class of an ELF file tells them apart.
 const machine = 243
 
-// DWARF register numbers (psABI, "DWARF Register Numbers"). Number 64 is the
-// "alternate frame return column": where a signal interrupted a function, that may
-// still have its own return address in ra. It is the PC.
+// DWARF register numbers (psABI, "DWARF Register Numbers"). Number 64 is the "alternate
+// frame return column": a function that a signal interrupted may still have its own
+// return address in ra. It is the PC.
 const (
 	zero uint32 = 0
 	ra   uint32 = 1
@@ -79,7 +78,7 @@ var floatNames = [32]string{
 	"fa6", "fa7", "fs2", "fs3", "fs4", "fs5", "fs6", "fs7", "fs8", "fs9", "fs10", "fs11", "ft8", "ft9", "ft10", "ft11",
 }
 
-// isPreserved says whether a function keeps a register for its caller (psABI,
+// isPreserved reports whether a function keeps a register for its caller (psABI,
 // "Integer Register Convention" and "Floating-point Register Convention"): s0 to s11,
 // fs0 to fs11, and zero, gp and tp, which are the same in all of a thread.
 func isPreserved(register uint32) bool {
@@ -87,9 +86,8 @@ func isPreserved(register uint32) bool {
 	return register < pc && (n == 8 || n == 9 || n >= 18 && n <= 27) || register == zero || register == gp || register == tp
 }
 
-// defaultRules are those of registers that a row leaves out. The caller's stack
-// pointer is the CFA. A function that says nothing of its return address has it
-// where the call put it, in ra.
+// defaultRules are the rules of registers that a row leaves out. The caller's stack
+// pointer is the CFA. The return address is in ra, where the call puts it.
 func defaultRules() []cfi.RegisterRule {
 	var rules []cfi.RegisterRule
 	for r := zero; r < pc; r++ {
@@ -105,10 +103,10 @@ func defaultRules() []cfi.RegisterRule {
 	return rules
 }
 
-// frameRecord is how a function with a frame pointer is left (psABI, "Frame Pointer
-// Convention"): the CFA is in the frame pointer, and below it are the return address
-// and the caller's frame pointer. Which other registers were saved is not known, so
-// they are undefined, not the same.
+// frameRecord is the row of a function with a frame pointer (psABI, "Frame Pointer
+// Convention"): the CFA is in the frame pointer, and below it are the return address and
+// the caller's frame pointer. Which other registers were saved is not known, so they are
+// undefined rather than unchanged.
 func frameRecord() *cfi.Row {
 	row := &cfi.Row{CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(fp)}, ReturnAddress: uint64(ra)}
 	for r := range pc {
@@ -124,8 +122,8 @@ func frameRecord() *cfi.Row {
 	return row
 }
 
-// entry is the frame of a function that has executed nothing: the call has put the return
-// address into ra, and nothing onto the stack (psABI, "Integer Register Convention").
+// entry is the row of a function's first instruction: the call has put the return address
+// into ra, and nothing onto the stack (psABI, "Integer Register Convention").
 func entry() *cfi.Row {
 	return &cfi.Row{
 		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(sp)},
@@ -134,7 +132,7 @@ func entry() *cfi.Row {
 	}
 }
 
-// saved says that a register is in memory, so many bytes from the CFA.
+// saved is the rule of a register in memory, at an offset from the CFA.
 func saved(register uint32, offset int64) cfi.RegisterRule {
 	return cfi.RegisterRule{Column: uint64(register), Rule: cfi.Rule{Kind: cfi.Offset, Offset: offset}}
 }

@@ -10,7 +10,7 @@ import (
 // maxCode is the size of the largest function that is read.
 const maxCode = 1 << 18
 
-// A flow is a function, whose code codeflow follows over all its branches. Addresses are offsets.
+// flow is a function, whose code codeflow follows over all its branches. Addresses are offsets.
 type flow struct {
 	*codeflow.Function[state]
 	code    []byte
@@ -30,7 +30,7 @@ func readFunction(code *codeflow.Pieces) (*flow, error) {
 	if err := f.follow(0, entryState()); err != nil {
 		return nil, err
 	}
-	// What nothing leads to is reached by a table of addresses.
+	// Code that nothing leads to is reached by a table of addresses.
 	tables := f.tables()
 	for offset := 0; offset < len(f.code) && tables != nil; {
 		in, ok := decode(f.code[offset:])
@@ -58,7 +58,7 @@ func (f *flow) follow(offset uint64, st state) error {
 	return f.Resume(f)
 }
 
-// flowKinds are the effects that do not lead to the next instruction alone.
+// flowKinds has the effects that do not lead to the next instruction alone.
 var flowKinds = [...]codeflow.Kind{branch: codeflow.Branch, jump: codeflow.Jump, jumpTo: codeflow.Jump, call: codeflow.Call, stop: codeflow.Stop}
 
 // Instruction reads the instruction at an offset.
@@ -75,16 +75,16 @@ func (f *flow) Instruction(offset uint64) (out codeflow.Instruction, ok bool) {
 	return out, true
 }
 
-func (in *instruction) isReturn() bool { return in.effect == jumpTo && in.rs1 == ra }
+func (i *instruction) isReturn() bool { return i.effect == jumpTo && i.rs1 == ra }
 
-// Apply makes a state that after an instruction.
+// Apply makes a state the one after an instruction.
 func (f *flow) Apply(offset uint64, st *state) {
 	in, _ := decode(f.code[offset:])
 	st.step(&in)
 }
 
-// Leave judges a region by how it leaves the function: with the stack pointer that it began with,
-// unless it jumps through a table.
+// Leave judges a region by how it leaves the function: the stack pointer must be the
+// initial one, unless it jumps through a table.
 func (f *flow) Leave(offset uint64, st *state) {
 	t, low := f.Trial(), st.registers[sp]
 	in, ok := decode(f.code[offset:])
@@ -113,8 +113,8 @@ func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
 	return both, isA, (isInA || isInB) && !isInBoth
 }
 
-// tables is the state in which the function jumps through tables; nil where it does not. Where the
-// function has no frame, a jump to the address in a register is a call in place of a return.
+// tables is the state in which the function jumps through tables; nil where it does not.
+// Where the function has no frame, a jump to the address in a register is a tail call.
 func (f *flow) tables() (frame *state) {
 	for _, p := range f.Found() {
 		in, ok := decode(f.code[p.Address:])
@@ -131,15 +131,15 @@ func (f *flow) tables() (frame *state) {
 	return frame
 }
 
-// IsWrongReturn says whether a return has another stack pointer than the function began with.
+// IsWrongReturn reports whether a return has another stack pointer than the function began with.
 func (f *flow) IsWrongReturn(p *codeflow.Point[state]) bool {
 	in, _ := decode(f.code[p.Address:])
 	low := p.State.registers[sp]
 	return in.isReturn() && low.kind != unknown && low != (value{kind: atEntry, base: sp})
 }
 
-// Row is the row of an instruction. That of a call also holds while the callee runs, which has ra
-// then.
+// Row is the row of an instruction. The row of a call also holds while the callee runs,
+// which has ra then.
 func (f *flow) Row(p *codeflow.Point[state]) (row cfi.Row, ok bool) {
 	in, _ := decode(f.code[p.Address:])
 	row, ok = p.State.row()
@@ -147,7 +147,7 @@ func (f *flow) Row(p *codeflow.Point[state]) (row cfi.Row, ok bool) {
 	return row, ok && (in.effect != call || f.isExact || isSaved)
 }
 
-// functionRows are the rows of a function whose first instruction begins the code.
+// functionRows returns the rows of a function whose first instruction begins the code.
 func functionRows(code *codeflow.Pieces, isExact bool) ([]cfi.Row, error) {
 	f, err := readFunction(code)
 	if err != nil {

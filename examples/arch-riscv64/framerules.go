@@ -10,14 +10,14 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// FrameRules finds rows by reading code: that of signal trampolines, and of functions
-// whose bounds are known; of others by what lies ahead of the PC. Where code goes on to is not
-// known.
+// FrameRules finds rows by reading code: of signal trampolines, and of functions whose
+// bounds are known; of other code by the instructions ahead of the PC. It does not find
+// where code is left.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	return codeflow.Answer(ctx, req, frameRules, func(*sdk.CodeRange) *sdk.CodeExits { return nil })
 }
 
-// reader reads functions. Between two pieces lies ebreak.
+// reader reads functions. It puts ebreak between two pieces.
 var reader = codeflow.Reader{
 	Unit: 2, MaxCode: maxCode, Separator: []byte{0x73, 0x00, 0x10, 0x00}, Ahead: aheadRows,
 	HasEntry: func(r *sdk.CodeRange) bool { return codeflow.IsCalledAtStart(r.Name) },
@@ -33,8 +33,8 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	return reader.Rules(r)
 }
 
-// aheadRows is the row of code whose beginning is not known. The PC of a caller is in the
-// call, which has returned before what lies ahead is executed.
+// aheadRows returns the row of code with an unknown beginning. The PC of a caller is in
+// the call, which has returned before the code ahead is executed.
 func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	if r.Bounded {
 		return nil, "the code ahead is read only where the function's bounds are not known"

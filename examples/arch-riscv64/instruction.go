@@ -4,7 +4,7 @@ package riscv64
 
 import "encoding/binary"
 
-// An effect is what an instruction does, as far as frames are found by it.
+// effect is the effect of an instruction on a frame.
 type effect uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	add                     // rd = rs1 + rs2
 	subtract                // rd = rs1 - rs2
 	addImm                  // rd = rs1 + imm
-	addNumber               // the same, where rs1 holds a number: addiw
+	addNumber               // the same, where rs1 has a number: addiw
 	number                  // rd = imm
 	load                    // rd = 8 bytes at rs1 + imm
 	store                   // rs2 to the size bytes at rs1 + imm
@@ -23,19 +23,19 @@ const (
 	stop                    // nothing follows
 )
 
-// An instruction is a decoded instruction. Registers have their DWARF numbers.
+// instruction is a decoded instruction. Registers have their DWARF numbers.
 type instruction struct {
 	effect       effect
 	length       int
-	size         int // of what is stored, in bytes
+	size         int // of the stored value, in bytes
 	rd, rs1, rs2 uint32
 	imm          int64
 }
 
 // decode decodes the first instruction of code; ok is false where there is none.
-func decode(code []byte) (in instruction, ok bool) {
+func decode(code []byte) (decoded instruction, ok bool) {
 	if len(code) < 2 {
-		return in, false
+		return decoded, false
 	}
 	short := binary.LittleEndian.Uint16(code)
 	if short&3 != 3 {
@@ -43,16 +43,16 @@ func decode(code []byte) (in instruction, ok bool) {
 		if !ok {
 			return instruction{effect: stop, length: 2}, true
 		}
-		in = decodeWord(word)
-		in.length = 2
-		return in, true
+		decoded = decodeWord(word)
+		decoded.length = 2
+		return decoded, true
 	}
 	if short&0x1f == 0x1f || len(code) < 4 { // longer than 4 bytes
-		return in, false
+		return decoded, false
 	}
-	in = decodeWord(binary.LittleEndian.Uint32(code))
-	in.length = 4
-	return in, true
+	decoded = decodeWord(binary.LittleEndian.Uint32(code))
+	decoded.length = 4
+	return decoded, true
 }
 
 // Major opcodes (ISA manual, "RISC-V base opcode map").
@@ -124,7 +124,7 @@ func decodeWord(w uint32) instruction {
 		in.link()
 	case opSystem:
 		if w != wordECALL && w&funct3 == 0 {
-			in.effect = stop // ebreak, and what is for operating systems
+			in.effect = stop // ebreak, and instructions of operating systems
 		}
 	case opFP:
 		if f := w >> 27; f != fpCompare && f != fpToInteger && f != fpMoveToInteger {
@@ -136,7 +136,7 @@ func decodeWord(w uint32) instruction {
 		switch f := w >> 12 & 7; {
 		case f == 1: // vfmv.f.s among others
 			in.rd += f0
-		case f != 2 && f != 7: // but vmv.x.s and vsetvl
+		case f != 2 && f != 7: // except vmv.x.s and vsetvl
 			in.rd = zero
 		}
 	}
@@ -144,14 +144,14 @@ func decodeWord(w uint32) instruction {
 }
 
 // link makes a jump that keeps the return address a call. One that keeps it in another
-// register than ra calls a helper that changes the frame: what follows is not known.
-func (in *instruction) link() {
-	switch in.rd {
+// register than ra calls a helper that changes the frame: the state after it is unknown.
+func (i *instruction) link() {
+	switch i.rd {
 	case zero:
 	case ra:
-		in.effect = call
+		i.effect = call
 	default:
-		in.effect = stop
+		i.effect = stop
 	}
 }
 
@@ -160,10 +160,10 @@ func immediateB(w uint32) int64 {
 	return int64(int32(w&0x80000000)>>19) | int64(w<<4&0x800|w>>20&0x7e0|w>>7&0x1e)
 }
 
-// bits takes the bits high to low of a compressed instruction to the place at.
-func bits(c uint32, high, low, at uint) uint32 { return c >> low & (1<<(high-low+1) - 1) << at }
+// bits moves the bits high to low of a compressed instruction to the bit shift.
+func bits(c uint32, high, low, shift uint) uint32 { return c >> low & (1<<(high-low+1) - 1) << shift }
 
-// signed extends the sign of a number of so many bits.
+// signed extends the sign of a number of width bits.
 func signed(n uint32, width uint) uint32 { return uint32(int32(n<<(32-width)) >> (32 - width)) }
 
 func wordI(op, f3, rd, rs1, imm uint32) uint32 { return op | rd<<7 | f3<<12 | rs1<<15 | imm<<20 }
@@ -179,19 +179,19 @@ func wordJ(rd, imm uint32) uint32 {
 }
 
 // store decodes a store.
-func (in *instruction) store(w uint32) {
-	in.effect, in.imm, in.size, in.rd = store, immediateS(w), 1<<(w>>12&3), zero
+func (i *instruction) store(w uint32) {
+	i.effect, i.imm, i.size, i.rd = store, immediateS(w), 1<<(w>>12&3), zero
 	if w&0x7f == opStoreFP {
-		in.rs2 += f0
+		i.rs2 += f0
 		if w>>14&1 != 0 { // a vector, whose size is not known
-			in.effect = other
+			i.effect = other
 		}
 	}
 }
 
-// expand makes the instruction of 4 bytes that a compressed one stands for (ISA manual,
-// "C" extension, "RVC Instruction Set Listings"). ok is false for those that are not
-// defined, that trap, or that other extensions define.
+// expand returns the instruction of 4 bytes that a compressed one stands for (ISA manual,
+// "C" extension, "RVC Instruction Set Listings"). ok is false for instructions that are
+// undefined, that trap, or that other extensions define.
 func expand(c uint32) (word uint32, ok bool) {
 	rd, rs2 := c>>7&31, c>>2&31
 	rdShort, rs1Short := 8+(c>>2&7), 8+(c>>7&7)
@@ -228,7 +228,7 @@ func expand(c uint32) (word uint32, ok bool) {
 			return wordI(opImm, 0, sp, sp, imm), imm != 0
 		}
 		return opLUI | rd<<7 | imm6<<12, imm6 != 0
-	case 4<<2 | 1: // arithmetic, which no frame is found by
+	case 4<<2 | 1: // arithmetic, which does not affect frames
 		return wordI(opImm, 7, rs1Short, rs1Short, 0), true
 	case 5<<2 | 1:
 		return wordJ(zero, signed(bits(c, 12, 12, 11)|bits(c, 11, 11, 4)|bits(c, 10, 9, 8)|bits(c, 8, 8, 10)|
@@ -255,7 +255,7 @@ func expand(c uint32) (word uint32, ok bool) {
 	return 0, false
 }
 
-// expandMove expands c.jr, c.mv, c.jalr and c.add, of which c.ebreak is a form.
+// expandMove expands c.jr, c.mv, c.jalr and c.add; c.ebreak is a case of these.
 func expandMove(isSecond, rd, rs2 uint32) (word uint32, ok bool) {
 	switch {
 	case rs2 == 0:

@@ -10,8 +10,8 @@ const (
 	ntFpregset = 2
 )
 
-// registerSets are the records in which others write registers: notes of cores, and
-// samples of perf.
+// registerSets are the layouts of records of registers: notes of cores, and samples of
+// perf.
 func registerSets() []sdk.RegisterSet {
 	return []sdk.RegisterSet{
 		{Source: sdk.CoreNote, Owner: "CORE", Type: ntPrstatus, Fields: prstatusFields()},

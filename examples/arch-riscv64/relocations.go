@@ -5,8 +5,9 @@ package riscv64
 import "github.com/unwindd/unwindd/sdk"
 
 // relocations are the types that sections of call frame information and debugging
-// information have (psABI, "Relocations"). Linkers make code shorter, so the distance
-// of two places is not known before: it is written as two relocations of one field.
+// information have (psABI, "Relocations"). Linkers make code shorter, so an assembler
+// does not know the distance of two places: it is written as two relocations of one
+// field.
 func relocations() []sdk.Relocation {
 	const (
 		absolute, relative = sdk.RelocationAbsolute, sdk.RelocationRelative

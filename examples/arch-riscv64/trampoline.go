@@ -12,7 +12,7 @@ import (
 )
 
 // trampoline is the code that a signal handler returns to: li a7, 139; ecall. The number
-// is that of the system call rt_sigreturn. It lies in the vDSO.
+// is the system call rt_sigreturn. The code is in the vDSO.
 var trampoline = []byte{0x93, 0x08, 0xb0, 0x08, 0x73, 0x00, 0x00, 0x00}
 
 // The kernel puts a struct rt_sigframe on the stack (arch/riscv/kernel/signal.c of
@@ -41,9 +41,9 @@ func trampolineRow(r *sdk.CodeRange) (cfi.Row, bool) {
 	return cfi.Row{}, false
 }
 
-// signalRow finds what a signal interrupted by the registers that the kernel saved.
-// What was interrupted may be about to execute its first instruction, with its own
-// return address in ra: so its PC has a column of its own.
+// signalRow finds the interrupted frame by the registers that the kernel saved. The
+// interrupted function may be about to execute its first instruction, with its own return
+// address in ra: so its PC has a column of its own.
 var signalRow = sync.OnceValue(func() cfi.Row {
 	var saved []codeflow.SavedRegister
 	for r := ra; r < 32; r++ {

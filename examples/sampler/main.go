@@ -40,10 +40,10 @@ func main() {
 	walker := process.Walker()
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	fail(err)
-	in := map[string]int{} // in how many samples a function is
+	in := map[string]int{} // the number of samples with a function
 	for n := range 100 * seconds {
 		s := stop(pid, memory)
-		if n%100 == 0 { // what was loaded since is found once a second
+		if n%100 == 0 { // new libraries are found once a second
 			maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 			fail(err)
 			_, err = process.LoadMaps(maps, "x86_64")
@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// names are the functions of a stack, each once.
+// names returns the functions of a stack, each once.
 func names(process *engine.Target, stack *engine.Stack) map[string]bool {
 	met, addresses := map[string]bool{}, []uint64{}
 	for _, f := range stack.Frames {
@@ -76,7 +76,7 @@ func names(process *engine.Target, stack *engine.Stack) map[string]bool {
 	return met
 }
 
-// stop stops the process for as long as copying takes.
+// stop stops the process while it copies its state.
 func stop(pid int, memory *os.File) *engine.Sample {
 	fail(unix.PtraceInterrupt(pid))
 	_, err := unix.Wait4(pid, nil, unix.WALL, nil)

@@ -4,11 +4,12 @@ package aarch64
 
 import "github.com/unwindd/unwindd/sdk"
 
-// This file says what instructions access and what may stop a thread at them, by the
-// bits of their words (Arm Architecture Reference Manual for A-profile, C4.1).
+// This file has the memory accesses of instructions, and the ways in which they stop a
+// thread, by the bits of their words (Arm Architecture Reference Manual for A-profile,
+// C4.1).
 
-// kinds are what the words w with w & mask == value do that may stop a thread; the first
-// that fits counts. No division is among them, for none traps.
+// kinds has the words w with w & mask == value that may stop a thread; the first that
+// fits counts. Divisions are absent, because they do not trap.
 var kinds = []struct {
 	mask, value uint32
 	kind        sdk.InstructionKind
@@ -29,13 +30,12 @@ var kinds = []struct {
 	{0xffff0000, 0xd69f0000, sdk.PrivilegedInstruction}, // ERET
 	{0xffff0000, 0xd6bf0000, sdk.PrivilegedInstruction}, // DRPS
 	{0xffd70000, 0xd5130000, sdk.OtherInstruction},      // MRS, MSR of registers that processes have
-	{0xffd00000, 0xd5100000, sdk.PrivilegedInstruction}, // those of others
+	{0xffd00000, 0xd5100000, sdk.PrivilegedInstruction}, // other registers
 	{0xffdf0000, 0xd50b0000, sdk.OtherInstruction},      // DC, IC, SYS that processes have
-	{0xffd80000, 0xd5080000, sdk.PrivilegedInstruction}, // those of others, AT, TLBI
+	{0xffd80000, 0xd5080000, sdk.PrivilegedInstruction}, // other ones, AT, TLBI
 }
 
-// kindOf says what the instruction of a word does that may stop a thread, and the
-// register that has where it goes.
+// kindOf returns the kind of the instruction of a word, and the register with its target.
 func kindOf(w uint32) (kind sdk.InstructionKind, register, size uint32) {
 	for i := range kinds {
 		if k := &kinds[i]; w&k.mask == k.value {
@@ -51,14 +51,14 @@ func kindOf(w uint32) (kind sdk.InstructionKind, register, size uint32) {
 	return sdk.OtherInstruction, 0, 0
 }
 
-// An accessForm says how what the words w with w & mask == value access is read; the
-// first that fits counts.
-type accessForm struct {
+// accessPattern reads the accesses of the words w with w & mask == value; the first that
+// fits counts.
+type accessPattern struct {
 	mask, value uint32
 	read        func(w uint32, pc uint64) []sdk.Access
 }
 
-var accessForms = []accessForm{
+var accessPatterns = []accessPattern{
 	{0x3f000000, 0x08000000, exclusiveAccess},     // LDXR, STLR, CAS
 	{0xbf000000, 0x0c000000, structuresAccess},    // LD1 to ST4 of several elements
 	{0xbf000000, 0x0d000000, structureAccess},     // of one
@@ -84,10 +84,10 @@ var accessForms = []accessForm{
 	{0xfe10e000, 0xe400e000, vectorAccess},        //
 }
 
-// accessesOf are the places that the instruction of a word accesses.
+// accessesOf returns the memory accesses of the instruction of a word.
 func accessesOf(w uint32, pc uint64) []sdk.Access {
-	for i := range accessForms {
-		if f := &accessForms[i]; w&f.mask == f.value {
+	for i := range accessPatterns {
+		if f := &accessPatterns[i]; w&f.mask == f.value {
 			return f.read(w, pc)
 		}
 	}
@@ -99,7 +99,7 @@ func based(w uint32, offset int64) sdk.Access {
 	return sdk.Access{Base: field(w, 5, 5), Index: sdk.NoRegister, Segment: sdk.NoRegister, Displacement: offset, AddressBits: 64}
 }
 
-// read, write and both are one access of size bytes.
+// read, write and both return one access of size bytes.
 func read(a sdk.Access, size uint32) []sdk.Access {
 	a.IsRead, a.Size = true, size
 	return []sdk.Access{a}
@@ -123,7 +123,7 @@ func transfer(a sdk.Access, size uint32, isLoad bool) []sdk.Access {
 	return write(a, size)
 }
 
-// isLoad is bit 22, which tells loads from stores in most forms.
+// isLoad is bit 22, which tells loads from stores in most encodings.
 func isLoad(w uint32) bool { return field(w, 22, 1) == 1 }
 
 func exclusiveAccess(w uint32, _ uint64) []sdk.Access {
@@ -140,7 +140,7 @@ func exclusiveAccess(w uint32, _ uint64) []sdk.Access {
 	return both(based(w, 0), 8<<(w>>30)) // CASP
 }
 
-// structureVectors are how many vectors LD1 to ST4 have, by their opcode.
+// structureVectors has the number of vectors of LD1 to ST4, by their opcode.
 var structureVectors = [16]uint32{0: 4, 2: 4, 4: 3, 6: 3, 7: 1, 8: 2, 10: 2}
 
 func structuresAccess(w uint32, _ uint64) []sdk.Access {
@@ -177,7 +177,7 @@ func literalAccess(w uint32, pc uint64) []sdk.Access {
 	return read(a, 4)
 }
 
-// tagGranule is how many bytes a memory tag is of.
+// tagGranule is the number of bytes that a memory tag covers.
 const tagGranule = 16
 
 func tagAccess(w uint32, _ uint64) []sdk.Access {
@@ -209,7 +209,7 @@ func scaledAccess(w uint32, _ uint64) []sdk.Access {
 	return registerAccess(w, based(w, int64(field(w, 10, 12))*int64(registerSize(w))))
 }
 
-// registerSize is how many bytes a load or store of one register has.
+// registerSize is the number of bytes of a load or store of one register.
 func registerSize(w uint32) uint32 {
 	size := w >> 30
 	if field(w, 26, 1) == 1 {
@@ -250,7 +250,7 @@ func indexedAccess(w uint32, _ uint64) []sdk.Access {
 	return registerAccess(w, a)
 }
 
-// blockSize is what LD64B and ST64B transfer.
+// blockSize is the number of bytes that LD64B and ST64B transfer.
 const blockSize = 64
 
 func atomicAccess(w uint32, _ uint64) []sdk.Access {
@@ -294,7 +294,8 @@ func pairOffset(w uint32, unit int64) int64 {
 	return signed(w, 15, 7) * unit
 }
 
-// copyAccess is that of the prologue, the main part or the epilogue of a copy or a set.
+// copyAccess is the access of the prologue, the main part or the epilogue of a copy or a
+// set.
 func copyAccess(w uint32, _ uint64) []sdk.Access {
 	to := sdk.Access{Base: field(w, 0, 5), Index: sdk.NoRegister, Segment: sdk.NoRegister, AddressBits: 64}
 	if field(w, 22, 2) == 3 { // SET
@@ -305,8 +306,8 @@ func copyAccess(w uint32, _ uint64) []sdk.Access {
 	return append(write(to, 0), read(from, 0)...)
 }
 
-// zeroAccess is DC ZVA, which writes the block that an address is in. How large that is
-// the processor says.
+// zeroAccess is DC ZVA, which writes the block that an address is in. The processor
+// defines its size.
 func zeroAccess(w uint32, _ uint64) []sdk.Access { return cacheLine(w, true) }
 
 func cacheAccess(w uint32, _ uint64) []sdk.Access {
@@ -324,7 +325,7 @@ func cacheLine(w uint32, isWrite bool) []sdk.Access {
 	return transfer(a, 0, !isWrite)
 }
 
-// wholeVectorAccess is that of a vector or a predicate.
+// wholeVectorAccess is the access of a vector or a predicate.
 func wholeVectorAccess(w uint32, _ uint64) []sdk.Access {
 	if field(w, 16, 6) != 0 || field(w, 10, 3) != 0 {
 		return nil
@@ -332,8 +333,8 @@ func wholeVectorAccess(w uint32, _ uint64) []sdk.Access {
 	return transfer(based(w, 0), 0, w>>30 == 2)
 }
 
-// vectorAccess is that of a vector of SVE. How long it is, and which elements are
-// accessed, registers say that are not read here: an offset in vectors is not known.
+// vectorAccess is the access of a vector of SVE. Its length and its elements depend on
+// registers that are not read here: an offset in vectors is unknown.
 func vectorAccess(w uint32, pc uint64) []sdk.Access {
 	a := based(w, 0)
 	isStore := w>>30 == 3

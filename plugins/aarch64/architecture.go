@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aarch64 teaches the engine the 64-bit state of the Arm architecture, as
+// Package aarch64 describes the 64-bit state of the Arm architecture to the engine, as
 // the Procedure Call Standard (AAPCS64) and DWARF for the Arm 64-bit Architecture
 // (AADWARF64) define it for ELF.
 package aarch64

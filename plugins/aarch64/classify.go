@@ -9,13 +9,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// ClassifyReturn says for each PC whether a call ends right before it.
+// ClassifyReturn finds for each PC the call that ends right before it, if any.
 func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	return req.Answer(callBefore)
 }
 
-// callBefore says whether a call ends where code does, at pc, and where a direct one
-// leads.
+// callBefore classifies the call that ends where code ends, at pc, and returns the target
+// of a direct one.
 func callBefore(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 	switch {
 	case pc%instructionSize != 0:

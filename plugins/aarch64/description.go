@@ -13,7 +13,7 @@ const (
 	instructionSize = 4
 )
 
-// Description returns what is constant about AArch64. The caller may change it.
+// Description returns the constant facts of AArch64. The caller may change it.
 func Description() *sdk.Description {
 	return &sdk.Description{
 		Name:           "aarch64",
@@ -46,12 +46,12 @@ func Description() *sdk.Description {
 	}
 }
 
-// defaultRules are the rules of columns that a row does not mention. AAPCS64 (6.1.1
-// and 6.1.2) has x19 to x29 and the lower halves of v8 to v15 preserved by every
-// function; Go has none. The caller's sp is the CFA by its definition (AADWARF64 4.2).
+// defaultRules are the rules of columns that a row does not mention. AAPCS64 (6.1.1 and
+// 6.1.2) has x19 to x29 and the lower halves of v8 to v15 preserved by every function;
+// Go's ABI has none. The caller's sp is the CFA by its definition (AADWARF64 4.2).
 //
-// The link register keeps what a call put there as long as nothing else is said: a
-// function that calls no other need not save it.
+// The link register keeps its value by default: a function that calls no other need not
+// save it.
 func defaultRules(preserved bool) []cfi.RegisterRule {
 	kept := make(map[uint32]bool)
 	if preserved {
@@ -60,7 +60,7 @@ func defaultRules(preserved bool) []cfi.RegisterRule {
 		}
 	}
 	for r := tpidrroEL0; r < tpidrEL0+4; r++ {
-		kept[r] = true // a thread's
+		kept[r] = true // the same in a whole thread
 	}
 	for _, r := range [...]uint32{x30, vg, fpcr, pauthDmask, pauthCmask, sveLength, ssveLength} {
 		kept[r] = true
@@ -96,8 +96,8 @@ var calleeSaved = func() []uint32 {
 	return list
 }()
 
-// entryRow is the frame of a function that has executed nothing: the call left its
-// return address in the link register.
+// entryRow is the row of a function's first instruction: the call left its return address
+// in the link register.
 func entryRow() *cfi.Row {
 	return &cfi.Row{
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(sp)},
@@ -109,10 +109,9 @@ func entryRow() *cfi.Row {
 	}
 }
 
-// framePointerRow is the frame of a function that made a frame record, the two words
-// at x29 (AAPCS64 6.4.6): the caller's x29 and the return address. The record lies
-// anywhere in its frame, so that the caller's sp does not follow; what else was saved
-// is not known.
+// framePointerRow is the row of a function that made a frame record, the two words at x29
+// (AAPCS64 6.4.6): the caller's x29 and the return address. The record lies anywhere in
+// its frame, so the caller's sp is unknown, and the other saved registers are too.
 func framePointerRow() *cfi.Row {
 	row := &cfi.Row{
 		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(x29), Offset: 16},
@@ -131,9 +130,9 @@ func framePointerRow() *cfi.Row {
 	return row
 }
 
-// relocations are the types that sections of CFI and debugging information have
-// (AAELF64, 5.7.5 and 5.7.12). TLS_DTPREL is a symbol's offset in its thread-local
-// block, which is what the symbol's value is.
+// relocations are the types that sections of CFI and debugging information have (AAELF64,
+// 5.7.5 and 5.7.12). TLS_DTPREL is a symbol's offset in its thread-local block, which
+// equals the symbol's value.
 func relocations() []sdk.Relocation {
 	const absolute, relative = sdk.RelocationAbsolute, sdk.RelocationRelative
 	return []sdk.Relocation{

@@ -12,11 +12,12 @@ import (
 	"golang.org/x/arch/arm64/arm64asm"
 )
 
-// llvmTarget is how LLVM's tools disassemble AArch64, with every extension.
+// llvmTarget has the options by which LLVM's tools disassemble AArch64, with every
+// extension.
 var llvmTarget = sdk.LLVMTarget{Triple: "aarch64-linux-gnu", Features: "+all"}
 
-// Disassemble writes instructions as GNU tools do. A word that is no instruction, or one
-// that has no name here, is shown as .inst; what follows the last word as .byte.
+// Disassemble writes instructions as GNU tools do. A word that is not an instruction, or
+// has no name here, is shown as .inst; bytes after the last word as .byte.
 func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (*sdk.DisassembleAnswer, error) {
 	if len(req.Code)/instructionSize >= sdk.MaxBatch {
 		return nil, fmt.Errorf("code of %d bytes has more than %d instructions", len(req.Code), sdk.MaxBatch)
@@ -36,7 +37,7 @@ func (architecture) Disassemble(ctx context.Context, req *sdk.DisassembleRequest
 	return answer, nil
 }
 
-// disassemble is the instruction of a word at pc.
+// disassemble returns the instruction of a word at pc.
 func disassemble(w uint32, pc uint64) sdk.Instruction {
 	in := sdk.Instruction{Address: pc, Size: instructionSize}
 	in.Text = text(w, pc)
@@ -45,7 +46,7 @@ func disassemble(w uint32, pc uint64) sdk.Instruction {
 	return in
 }
 
-// bytesText is the rest of code that ends within a word.
+// bytesText is the text of bytes after the last whole word.
 func bytesText(code []byte) string {
 	list := make([]string, len(code))
 	for i, b := range code {
@@ -54,15 +55,15 @@ func bytesText(code []byte) string {
 	return ".byte " + strings.Join(list, ",")
 }
 
-// text is the text of a word: by the table of what the disassembler does not know, or
-// says wrongly, and by the disassembler.
+// text is the text of a word: from the table of words that the disassembler does not know
+// or gets wrong, else from the disassembler.
 func text(w uint32, pc uint64) string {
 	if isReserved(w) {
 		return wordText(w)
 	}
-	for i := range forms {
-		if f := &forms[i]; w&f.mask == f.value {
-			if text, ok := f.text(w, pc); ok {
+	for i := range syntaxes {
+		if f := &syntaxes[i]; w&f.mask == f.value {
+			if text, ok := f.write(w, pc); ok {
 				return text
 			}
 			return wordText(w)
@@ -74,11 +75,11 @@ func text(w uint32, pc uint64) string {
 	return wordText(w)
 }
 
-// wordText is a word that has no name here.
+// wordText is the text of a word that has no name here.
 func wordText(w uint32) string { return fmt.Sprintf(".inst 0x%08x", w) }
 
-// gnuSyntax is the text of an instruction of ARMv8.0. The disassembler is given words
-// that nobody checked, so that it does not know a word at which it panics.
+// gnuSyntax is the text of an instruction of ARMv8.0. The disassembler gets unchecked
+// words: one at which it panics counts as unknown.
 func gnuSyntax(w uint32, pc uint64) (text string, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -98,7 +99,7 @@ func gnuSyntax(w uint32, pc uint64) (text string, ok bool) {
 			return text[:mark] + text[mark+1:], true
 		case arm64asm.Cond:
 			if arg.Value == conditionNever {
-				return "", false // written as "al", which is another one
+				return "", false // written as "al", which is another condition
 			}
 		}
 	}
@@ -109,8 +110,8 @@ func gnuSyntax(w uint32, pc uint64) (text string, ok bool) {
 	return text, true
 }
 
-// isReserved says whether a word is no instruction although the disassembler, or a form,
-// takes it for one.
+// isReserved reports whether a word is not an instruction although the disassembler, or a
+// pattern, takes it for one.
 func isReserved(w uint32) bool {
 	switch {
 	case w&0x1fe00000 == 0x0b200000: // ADD and SUB of an extended register
@@ -118,13 +119,13 @@ func isReserved(w uint32) bool {
 	case w&0x1f800000 == 0x12000000: // AND, ORR and EOR of an immediate
 		_, ok := bitmask(w)
 		return !ok
-	case w&0x3fa00000 == 0x08800000: // LDAR and STLR, where bits that should be ones are not
+	case w&0x3fa00000 == 0x08800000: // LDAR and STLR with zeros in bits that should be ones
 		return w&0x1f7c00 != 0x1f7c00
 	case w&0xfe400000 == 0x68400000: // LDPSW of one register twice, or that changes one twice
 		first, second, base := field(w, 0, 5), field(w, 10, 5), field(w, 5, 5)
 		hasWriteback := field(w, 23, 1) == 1 && base != gprSP
 		return first == second || hasWriteback && (first == base || second == base)
-	case w&0x3b200c00 == 0x19000400: // CPY and SET, whose registers are three
+	case w&0x3b200c00 == 0x19000400: // CPY and SET, which need three different registers
 		d, s, n := field(w, 0, 5), field(w, 16, 5), field(w, 5, 5)
 		isSet := field(w, 22, 2) == 3
 		return d == gprSP || n == gprSP || s == gprSP && !isSet || d == s || d == n || s == n
@@ -141,7 +142,7 @@ var zeroCompares = map[arm64asm.Op]bool{
 	arm64asm.FCMLE: true, arm64asm.FCMLT: true,
 }
 
-// target is the address that an operand is.
+// target is the address of an operand.
 func target(inst *arm64asm.Inst, pc uint64, distance int64) uint64 {
 	if inst.Op == arm64asm.ADRP {
 		pc &^= 1<<12 - 1
@@ -149,7 +150,7 @@ func target(inst *arm64asm.Inst, pc uint64, distance int64) uint64 {
 	return pc + uint64(distance) //nolint:gosec // modular
 }
 
-// withBlanks writes a blank behind every comma. The disassembler writes none between the
+// withBlanks puts a blank behind every comma. The disassembler writes none between the
 // operands of an address.
 func withBlanks(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, ", ", ","), ",", ", ")

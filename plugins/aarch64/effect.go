@@ -4,11 +4,11 @@ package aarch64
 
 import "math/bits"
 
-// This file decodes what instructions do to frames: by the bits of their words (Arm
+// This file decodes the effects of instructions on frames by the bits of their words (Arm
 // Architecture Reference Manual for A-profile, C4.1), in a table.
 
-// Registers as instructions number them. 31 is sp or the zero register, as the
-// instruction says.
+// Registers as instructions number them. 31 is sp or the zero register, depending on the
+// instruction.
 const (
 	gprX29   = 29
 	gprX30   = 30
@@ -20,7 +20,7 @@ const (
 type effectKind uint8
 
 const (
-	effectUnread  effectKind = iota // readEffect was not asked
+	effectUnread  effectKind = iota // not read yet
 	effectNone                      // no instruction
 	effectOther                     //
 	effectMove                      // dst = src + imm
@@ -32,14 +32,14 @@ const (
 	effectAuth                      // x30 is authenticated
 	effectStrip                     // x30 loses its signature
 	effectCompare                   // sp and index are compared
-	effectCall                      // those from here on may leave the straight line
+	effectCall                      // from here on, kinds may leave the straight line
 	effectBranch                    // to target, or on
 	effectJump                      // to target where direct
 	effectReturn                    //
 	effectStop                      // nothing is executed behind it
 )
 
-// An effect is what an instruction does.
+// effect is the effect of an instruction on a frame.
 type effect struct {
 	kind     effectKind
 	dst, src uint8
@@ -61,7 +61,7 @@ type effect struct {
 	vectors  uint32 // vector registers that are written
 }
 
-// writeback says when the offset is added to the base register.
+// writeback is when the offset is added to the base register.
 type writeback uint8
 
 const (
@@ -71,7 +71,7 @@ const (
 	noOffset // the address is not base plus a constant
 )
 
-// A decoding is how the words w with w & mask == value are read.
+// decoding reads the words w with w & mask == value.
 type decoding struct {
 	mask, value uint32
 	read        func(w uint32, e *effect)
@@ -125,8 +125,7 @@ var decodings = [...]decoding{
 	{0x0e000000, 0x0e000000, floating},
 }
 
-// byTopByte has for each first byte of a word, the top one, the bits of the decodings
-// that may fit it.
+// byTopByte has for each top byte of a word the bits of the decodings that may fit it.
 var byTopByte = func() (table [256]uint64) {
 	for top := range uint32(len(table)) {
 		for i := range decodings {
@@ -138,11 +137,11 @@ var byTopByte = func() (table [256]uint64) {
 	return table
 }()
 
-// _ holds that each decoding has a bit.
+// _ fails to compile unless each decoding has a bit.
 const _ = uint(64 - len(decodings))
 
-// readEffect decodes a word into e, which was zero. The kind is effectNone for one that
-// no table knows.
+// readEffect decodes a word into e, which was zero. The kind is effectNone for a word
+// that no table has.
 func readEffect(w uint32, e *effect) {
 	e.kind = effectNone
 	for may := byTopByte[w>>24]; may != 0; may &= may - 1 {
@@ -165,18 +164,18 @@ func rn(w uint32) uint8  { return uint8(w >> 5 & 31) }
 func rt2(w uint32) uint8 { return uint8(w >> 10 & 31) }
 func rm(w uint32) uint8  { return uint8(w >> 16 & 31) }
 
-// signed is the number in count bits of w from bit at on.
-func signed(w uint32, at, count uint) int64 {
-	return int64(int32(w<<(32-at-count)) >> (32 - count)) //nolint:gosec // its bits
+// signed is the number in count bits of w from bit first on.
+func signed(w uint32, first, count uint) int64 {
+	return int64(int32(w<<(32-first-count)) >> (32 - count)) //nolint:gosec // its bits
 }
 
-// immediate is signed, as an effect keeps it.
-func immediate(w uint32, at, count uint) int32 { return int32(signed(w, at, count)) } //nolint:gosec // of at most 26 bits
+// immediate is signed as an int32.
+func immediate(w uint32, first, count uint) int32 { return int32(signed(w, first, count)) } //nolint:gosec // of at most 26 bits
 
 // general writes register Rd, which is not sp.
 func general(w uint32, e *effect) { e.writes(rd(w)) }
 
-// writes notes that a register becomes something unknown; 31 is the zero register.
+// writes records that a register becomes unknown; 31 is the zero register.
 func (e *effect) writes(r uint8) {
 	if r != gprSP {
 		e.clobbers |= 1 << r
@@ -262,7 +261,7 @@ func logical(w uint32, e *effect) {
 	generalOrSP(w, e)
 }
 
-// moveWide reads what makes constants. Those that no frame has as its size are not kept.
+// moveWide reads moves of constants. Constants that are no size of a frame are not kept.
 func moveWide(w uint32, e *effect) {
 	opc, shift := w>>29&3, 16*(w>>21&3)
 	imm := int64(w>>5&0xffff) << shift
@@ -307,8 +306,8 @@ func sumRegister(w uint32, e *effect) {
 	}
 }
 
-// sumExtended adds part of a register, which is not known: compilers make the targets
-// of jumps so.
+// sumExtended adds part of a register, which is unknown: compilers compute the targets of
+// jumps so.
 func sumExtended(w uint32, e *effect) {
 	if rd(w) == gprSP || rn(w) == gprSP || w>>31 == 0 {
 		generalOrSP(w, e)
@@ -464,8 +463,8 @@ func vectorAndGeneral(w uint32, e *effect) {
 	}
 }
 
-// floating instructions write a vector register but for comparisons, conversions to
-// integers and moves of elements.
+// floating reads floating-point instructions: they write a vector register, except
+// comparisons, conversions to integers and moves of elements.
 func floating(w uint32, e *effect) {
 	switch {
 	case w&0xff20fc07 == 0x1e202000, w&0xff200c00 == 0x1e200400: // FCMP, FCCMP
@@ -475,7 +474,7 @@ func floating(w uint32, e *effect) {
 		return
 	case w&0x5f200000 == 0x1e000000, // fixed point
 		w&0xbfe0fc00 == 0x0e003c00, w&0xbfe0fc00 == 0x0e002c00, // UMOV, SMOV
-		w&0x9fe0e400 == 0x0e002400: // the same, whatever the element
+		w&0x9fe0e400 == 0x0e002400: // the same of other elements
 		e.writes(rd(w))
 	}
 	e.vectors |= 1 << rd(w)

@@ -13,25 +13,25 @@ import (
 // maxCode is the size of the largest function that is analysed.
 const maxCode = 1 << 18
 
-// A flow follows code from an instruction over every branch, and finds the state before
+// flow follows code from an instruction over every branch, and finds the state before
 // each instruction that it reaches. Addresses are the numbers of instructions in the code.
 type flow struct {
 	*codeflow.Function[state]
 	code     []byte
 	effects  []effect // of the instructions, as far as they were read
 	isGo     bool     // the function has a frame of Go's: it preserves no registers
-	isFinal  bool     // edges without evidence are decided about
-	allSteps int      // that there were
+	isFinal  bool     // edges without evidence are decided now
+	allSteps int      // the steps at the beginning
 
-	// Of returnsRight: the walks over known code, the last one that met each instruction,
-	// what waits in it, and the steps that are left.
+	// Of Agrees: the walks over known code, the last walk that met each instruction, the
+	// arrivals that wait, and the steps that are left.
 	walks     uint32
 	seen      []uint32
 	waiting   []arrival
 	walkSteps int
 }
 
-// An arrival is a state that reaches an instruction.
+// arrival is a state that reaches an instruction.
 type arrival = codeflow.Arrival[state]
 
 // point is an instruction that was reached.
@@ -40,7 +40,8 @@ type point = codeflow.Point[state]
 const (
 	// maxSteps bounds the steps of a flow.
 	maxSteps = 8 << 20
-	// maxCalls is how many calls in a row are taken to return to find evidence.
+	// maxCalls is the number of calls in a row that are assumed to return to find
+	// evidence.
 	maxCalls = 64
 )
 
@@ -53,9 +54,9 @@ func newFlow(pieces *codeflow.Pieces, isAhead bool) *flow {
 	return f
 }
 
-// linksOf returns the registers below 19, a bit each, that code returns by, or moves to the
-// link register. In other code such a register has the return address for a moment: Go's
-// has it in x3 where it asks for a larger stack.
+// linksOf returns the registers below 19, a bit each, that code returns by, or moves to
+// the link register. In other code such a register has the return address only briefly:
+// Go's has it in x3 where it grows the stack.
 func linksOf(code []byte) (registers uint32) {
 	for n := range uint64(len(code) / instructionSize) {
 		w := word(code, n)
@@ -75,7 +76,7 @@ func linksOf(code []byte) (registers uint32) {
 	return registers
 }
 
-// effect is what an instruction does.
+// effect returns the effect of the instruction of a number.
 func (f *flow) effect(n uint64) *effect {
 	e := &f.effects[n]
 	if e.kind == effectUnread {
@@ -89,21 +90,21 @@ func word(code []byte, n uint64) uint32 {
 	return binary.LittleEndian.Uint32(code[n*instructionSize:])
 }
 
-// flowKinds are the effects that do not lead to the next instruction alone.
+// flowKinds has the effects that do not lead to the next instruction alone.
 var flowKinds = [...]codeflow.Kind{effectCall: codeflow.Call, effectBranch: codeflow.Branch, effectJump: codeflow.Jump,
 	effectReturn: codeflow.Return, effectStop: codeflow.Stop}
 
-func (e *effect) instruction() (in codeflow.Instruction, ok bool) {
+func (e *effect) instruction() (decoded codeflow.Instruction, ok bool) {
 	return codeflow.Instruction{Kind: flowKinds[e.kind], Length: 1, IsDirect: e.direct, Distance: int64(e.target)}, e.kind != effectNone
 }
 
 // Instruction reads the instruction of a number.
-func (f *flow) Instruction(n uint64) (in codeflow.Instruction, ok bool) {
+func (f *flow) Instruction(n uint64) (decoded codeflow.Instruction, ok bool) {
 	return f.effect(n).instruction()
 }
 
-// run follows a function from its first instruction: what jumps reach, what lies behind
-// calls, where tables lead, and last what the unwinder reaches.
+// run follows a function from its first instruction: first through jumps, then behind
+// calls, through tables, and last from landing pads.
 func (f *flow) run() error {
 	entry := entryState()
 	entry.links = linksOf(f.code)
@@ -124,7 +125,7 @@ func (f *flow) run() error {
 }
 
 // Examine tries an arrival. A trial that would use up the steps of the flow is cut; when
-// half of them are gone, no calls are taken to return any more.
+// half of them are gone, calls are no longer assumed to return.
 func (f *flow) Examine(a *arrival, calls int) codeflow.Trial {
 	steps := f.StepsLeft()
 	if steps < f.allSteps/2 {
@@ -133,14 +134,13 @@ func (f *flow) Examine(a *arrival, calls int) codeflow.Trial {
 	return f.Try(a, calls, min(f.allSteps/8, steps-f.allSteps/4))
 }
 
-// Guess believes an arrival if all calls of the function have one frame: whatever reaches
-// it, be it the call or the unwinder, has that too. Of the registers it knows what all
-// calls know.
+// Guess accepts an arrival if all calls of the function have one frame: both the call and
+// the unwinder reach it with that frame. It knows the registers that all calls know.
 func (f *flow) Guess(a *arrival, t codeflow.Trial) codeflow.Decision {
 	if !f.isFinal || t.IsCut {
 		return codeflow.Undecided
 	}
-	frame, ok := f.isCallFrame()
+	frame, ok := f.callFrame()
 	if !ok || frame.gpr[gprSP] != a.State.gpr[gprSP] {
 		return codeflow.Undecided
 	}
@@ -148,7 +148,7 @@ func (f *flow) Guess(a *arrival, t codeflow.Trial) codeflow.Decision {
 	return codeflow.Believed
 }
 
-// Apply makes a state that after an instruction.
+// Apply makes a state the one after an instruction.
 func (f *flow) Apply(n uint64, st *state) {
 	e := f.effect(n)
 	st.apply(e, f.IsAhead)
@@ -157,8 +157,8 @@ func (f *flow) Apply(n uint64, st *state) {
 	}
 }
 
-// Call defers the code behind a call. That a trial has the same frame there as known code
-// says little of the code further back: a call that does not return may lie before known
+// Call defers the code behind a call. A trial with the frame of known code there proves
+// little about the code further back: a call that does not return may lie before known
 // code too.
 func (f *flow) Call(n, next uint64, st *state) (continues bool) {
 	if t := f.Trial(); t != nil {
@@ -171,8 +171,8 @@ func (f *flow) Call(n, next uint64, st *state) (continues bool) {
 	return f.Function.Call(n, next, st)
 }
 
-// Pass makes st what it is where a branch is not taken: the loop that probes a large
-// frame ends when sp has reached a register. ok is false where it has not yet.
+// Pass makes st the state where a branch is not taken: the loop that probes a large frame
+// ends when sp has reached a register. ok is false where it has not.
 func (f *flow) Pass(n uint64, st *state) (ok bool) {
 	if !f.effect(n).notEqual || n == 0 {
 		return true
@@ -192,9 +192,9 @@ func (f *flow) Pass(n uint64, st *state) (ok bool) {
 	return true
 }
 
-// Leave judges a region by how it leaves the function: by a return, or by a jump that
-// may be a call in the place of one. A trial that leads to a word that is no instruction, or
-// never executed, is contradicted.
+// Leave judges a region by how it leaves the function: by a return, or by a jump that may
+// be a tail call. A trial that leads to a word that is not an instruction, or is never
+// executed, is contradicted.
 func (f *flow) Leave(n uint64, st *state) {
 	t, e := f.Trial(), f.effect(n)
 	switch {
@@ -209,8 +209,8 @@ func (f *flow) Leave(n uint64, st *state) {
 	}
 }
 
-// isRestored says whether the frame is what it was at the function's start, as it is
-// before a return and a jump in the place of one.
+// isRestored reports whether the frame is the same as at the function's start, as before
+// a return or a tail call.
 func (f *flow) isRestored(st *state) bool {
 	if link := st.gpr[gprX30]; st.gpr[gprSP] != entryValue(gprSP) || link != entryValue(gprX30) && link.kind != signedEntry {
 		return false
@@ -237,15 +237,17 @@ func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
 	return both, both.equal(a), f.Trial() != nil && f.hasLost(a, b, &both)
 }
 
-// hasLost says whether joining two states loses what one of them knew of the frame.
+// hasLost reports whether joining two states loses a fact that one of them had about the
+// frame.
 func (f *flow) hasLost(a, b, both *state) bool {
 	if f.IsAhead {
-		return a.gpr[gprSP] != b.gpr[gprSP] // the preserved registers may hold anything by now
+		return a.gpr[gprSP] != b.gpr[gprSP] // the preserved registers may have any value by now
 	}
 	return (f.knows(a)|f.knows(b))&^f.knows(both) != 0
 }
 
-// IsWrongReturn is true for a return where the stack pointer is not what the function began with.
+// IsWrongReturn reports whether an instruction is a return where the stack pointer
+// differs from the function's start.
 func (f *flow) IsWrongReturn(p *point) bool {
 	e, top := f.effect(p.Address), p.State.gpr[gprSP]
 	return e.kind == effectReturn && e.dst == gprX30 && top.kind != unknown && top != entryValue(gprSP)
@@ -256,14 +258,14 @@ func (f *flow) Row(p *point) (row cfi.Row, ok bool) {
 	return p.State.row(f.effect(p.Address).kind == effectCall)
 }
 
-// isSameFrame says whether two states have the same in all that a return restores.
+// isSameFrame reports whether two states are the same in all that a return restores.
 func isSameFrame(a, b *state) bool {
 	return [gprCount - 19]value(a.gpr[19:]) == [gprCount - 19]value(b.gpr[19:]) && a.vectors == b.vectors && slices.Equal(a.slots, b.slots)
 }
 
-// Agrees says whether every return that known code leads to from an instruction
-// finds the caller's registers, if the code is entered with another state than was known:
-// what restores a register may lie before it.
+// Agrees reports whether every return that known code leads to from an instruction finds
+// the caller's registers, if the code is entered with another state than was known: the
+// restore of a register may lie before it.
 func (f *flow) Agrees(p *point, st *state) bool {
 	if f.IsAhead || isSameFrame(&p.State, st) {
 		return true
@@ -283,7 +285,7 @@ func (f *flow) Agrees(p *point, st *state) bool {
 	return true
 }
 
-// runsRight executes known code up to where it ends. It is false at a return without the
+// runsRight executes known code up to its ends. It is false at a return without the
 // caller's registers.
 func (f *flow) runsRight(n uint64, st *state) bool {
 	for ; f.IsInside(n) && f.Point(n) != nil && f.seen[n] != f.walks; n++ {

@@ -17,8 +17,8 @@ import (
 // counts: a return that the code leads to shows where the return address is. The rows of a
 // linkage table and of a signal trampoline are known by their code.
 //
-// A PC that is not exact is an address inside a call that has not returned: the last byte of
-// the call, or what precedes a signal trampoline, which nobody calls.
+// A PC that is not exact is an address inside a call that has not returned: the last byte
+// of the call, or the byte before a signal trampoline, which is never called.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	return codeflow.Answer(ctx, req, frameRules, codeExits)
 }

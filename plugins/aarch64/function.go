@@ -17,8 +17,8 @@ func functionRows(code *codeflow.Pieces) ([]cfi.Row, error) {
 	return f.Rows(), nil
 }
 
-// commonFrame joins the states before instructions of one kind, as the unwinder or a table
-// has them. ok is false where there are none, or their frames differ.
+// commonFrame joins the states before instructions of one kind, at which the unwinder or
+// a table continues. ok is false where there are none, or their frames differ.
 func (f *flow) commonFrame(isOne func(p *point, e *effect) bool) (frame state, ok bool) {
 	for _, p := range f.Found() {
 		if !isOne(p, f.effect(p.Address)) {
@@ -41,9 +41,9 @@ func (f *flow) commonFrame(isOne func(p *point, e *effect) bool) (frame state, o
 	return frame, ok
 }
 
-// tableState is the frame in which the function jumps through tables. A jump to a sum goes
-// through a table; one to what a register holds is a call in the place of a return if the
-// frame is the caller's again.
+// tableState is the frame in which the function jumps through tables. A jump to a sum
+// goes through a table; a jump through a register is a tail call if the frame is the
+// caller's again.
 func (f *flow) tableState() (frame state, ok bool) {
 	return f.commonFrame(func(p *point, e *effect) bool {
 		return e.kind == effectJump && !e.direct && !e.signed &&
@@ -63,8 +63,8 @@ func (f *flow) callState() (frame state, ok bool) {
 }
 
 // forgetUnsaved forgets the registers that a frame has not saved although the function
-// writes them somewhere: compilers save each only where it is needed, and a part that was
-// not reached may be where.
+// writes them somewhere: compilers save each only where it is needed, maybe in a part
+// that was not reached.
 func (f *flow) forgetUnsaved(frame *state) {
 	general, vectors := f.written(0, uint64(len(f.effects)))
 	for r := uint8(19); r <= gprX29; r++ {
@@ -79,7 +79,7 @@ func (f *flow) forgetUnsaved(frame *state) {
 	}
 }
 
-// written are the registers that code writes, a bit each.
+// written returns the registers that code writes, a bit each.
 func (f *flow) written(first, end uint64) (general, vectors uint32) {
 	for n := first; n < end; n++ {
 		e := f.effect(n)
@@ -92,16 +92,17 @@ func (f *flow) written(first, end uint64) (general, vectors uint32) {
 	return general, vectors
 }
 
-// isBlockStart says whether an instruction that nothing was found to reach may begin a
-// block: what lies before it does not run on to it.
+// isBlockStart reports whether an instruction that nothing is known to reach may begin a
+// block: the code before it does not run on to it.
 func (f *flow) isBlockStart(n uint64) bool {
 	return f.Point(n) == nil && f.effect(n-1).kind >= effectCall && f.effect(n-1).kind != effectBranch
 }
 
-// followTables follows the jumps that go through a table. Where the tables lead is not
-// in the code, but every instruction of a function is reached somehow: what nothing else
-// reaches, is reached through a table, or by the unwinder. It is believed where it leads
-// to a return or to known code with the frame that all the tables of the function share.
+// followTables follows the jumps that go through a table. The targets are not in the
+// code, but every instruction of a function is reached somehow: an instruction that
+// nothing else reaches is reached through a table, or by the unwinder. It is accepted
+// where it leads to a return or to known code with the frame that all the tables of the
+// function share.
 func (f *flow) followTables() error {
 	start, ok := f.tableState()
 	if !ok {
@@ -114,8 +115,8 @@ func (f *flow) followTables() error {
 	})
 }
 
-// followBlocks follows the blocks that nothing was found to reach, if believe says so. It
-// gives an arrival its state.
+// followBlocks follows the blocks that nothing is known to reach, if believe accepts
+// them. believe gives an arrival its state.
 func (f *flow) followBlocks(believe func(a *arrival) bool) error {
 	for n := range uint64(len(f.effects)) {
 		if n == 0 || !f.isBlockStart(n) {
@@ -138,8 +139,9 @@ func (f *flow) followBlocks(believe func(a *arrival) bool) error {
 	return nil
 }
 
-// isCallFrame says whether all calls have one frame, the tables' where there are some.
-func (f *flow) isCallFrame() (frame state, ok bool) {
+// callFrame is the frame of all calls, and of the tables where there are some. ok is
+// false where they differ.
+func (f *flow) callFrame() (frame state, ok bool) {
 	if frame, ok = f.callState(); !ok {
 		return frame, false
 	}
@@ -147,11 +149,11 @@ func (f *flow) isCallFrame() (frame state, ok bool) {
 	return frame, !hasTables || table.gpr[gprSP] == frame.gpr[gprSP]
 }
 
-// followLandingPads follows what the unwinder enters where an exception is caught: with the
-// frame of a call. Where it does not return, it calls to go on.
+// followLandingPads follows the landing pads, which the unwinder enters with the frame of
+// a call. One that does not return calls a function to continue.
 func (f *flow) followLandingPads() error {
 	return f.followBlocks(func(a *arrival) bool {
-		frame, ok := f.isCallFrame()
+		frame, ok := f.callFrame()
 		if !ok {
 			return false
 		}

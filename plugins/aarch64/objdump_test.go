@@ -260,7 +260,7 @@ func TestTextsOfAnyWordsEqualObjdump(t *testing.T) {
 			code = binary.LittleEndian.AppendUint32(code, half<<16|random.Uint32N(1<<16))
 		}
 	}
-	for _, f := range forms { // and those that the table says
+	for _, f := range syntaxes { // and those that the table says
 		for range 64 {
 			code = binary.LittleEndian.AppendUint32(code, f.value|random.Uint32()&^f.mask)
 		}

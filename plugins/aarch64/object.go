@@ -10,17 +10,18 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// functionKinds are the functions at which a stack is not what call frame information
-// says, by symbol.
+// functionKinds has the functions at which a stack differs from its call frame
+// information, by symbol.
 //
-// __restore_rt is what signal handlers of musl return to. Right before it another function
-// ends, where its return address is looked up as that of a call.
+// Signal handlers of musl return to __restore_rt. Right before it another function ends,
+// where a return address would be looked up as that of a call.
 //
-// Of Go (src/runtime/asm_arm64.s, sys_linux_arm64.s), runtime.goexit and rt0_go are called by
-// nothing. The others call on another stack than they were called on, and in the child that
-// runtime.clone makes the stack begins. A handler calls the injected ones. The last ones load
-// or align the stack pointer, mostly to call C or the vDSO, which Go's call frame information
-// does not know: its CFA is wrong from there on, and the code says that x29 has it.
+// Of Go (src/runtime/asm_arm64.s, sys_linux_arm64.s), runtime.goexit and rt0_go are
+// called by nothing. The others call on another stack than they were called on, and in
+// the child that runtime.clone makes the stack begins. A handler calls the injected ones.
+// The last ones load or align the stack pointer, mostly to call C or the vDSO, which Go's
+// call frame information does not know: its CFA is wrong from there on, and the code
+// shows that x29 has it.
 var functionKinds = codeflow.FunctionKinds{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
@@ -50,8 +51,8 @@ var functionKinds = codeflow.FunctionKinds{
 	"runtime.walltime":            sdk.TrampolineFunction,
 }
 
-// OpenObject finds the functions of a code object that are not as their call frame
-// information says, and whether it is Go's: Go's functions preserve no register for their
+// OpenObject finds the functions of a code object that differ from their call frame
+// information, and whether it is Go's: Go's functions preserve no register for their
 // callers (Go internal ABI, "Architecture specifics, arm64").
 func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	answer := &sdk.OpenObjectAnswer{}
@@ -70,13 +71,14 @@ func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObj
 	return answer, nil
 }
 
-// injectedRules are the default rules of a function that a handler of Go injects. Before the
-// call it pushes x30, so that what was interrupted may be a leaf: the word lies at the CFA, and
-// sp was 16 bytes above (sigctxt.preparePanic and pushCall in src/runtime/signal_arm64.go).
+// injectedRules are the default rules of a function that a handler of Go injects. Before
+// the call it pushes x30, so that the interrupted function may be a leaf: the word lies
+// at the CFA, and sp was 16 bytes above (sigctxt.preparePanic and pushCall in
+// src/runtime/signal_arm64.go).
 func injectedRules() []cfi.RegisterRule {
 	rules := defaultRules(false)
 	for i := range rules {
-		switch uint32(rules[i].Column) { //nolint:gosec // a register of ours
+		switch uint32(rules[i].Column) { //nolint:gosec // one of our registers
 		case x30:
 			rules[i].Rule = cfi.Rule{Kind: cfi.Offset}
 		case sp:

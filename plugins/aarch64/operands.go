@@ -7,11 +7,10 @@ import (
 	"math/bits"
 )
 
-// An operand is the text of one part of a word. ok is false where it is one that does not
-// exist.
+// operand returns the text of one part of a word. ok is false where it does not exist.
 type operand func(w uint32, pc uint64) (text string, ok bool)
 
-// operands are the names that forms have in braces.
+// operands has the names that syntaxes have in braces.
 var operands = map[string]operand{
 	"Xd": register("x", "xzr", 0), "Xn": register("x", "xzr", 5), "Xm": register("x", "xzr", 16), "X2": register("x", "xzr", 10),
 	"Wd": register("w", "wzr", 0), "Wn": register("w", "wzr", 5), "Dn": register("d", "d31", 5),
@@ -42,21 +41,21 @@ var operands = map[string]operand{
 	"element": oneOf(22, 2, "b", "h", "s", "d"), "unit": oneOf(22, 2, "b", "h", "w", "d"),
 }
 
-// field is count bits of w from bit at on.
-func field(w uint32, at, count uint) uint32 { return w >> at & (1<<count - 1) }
+// field is count bits of w from bit first on.
+func field(w uint32, first, count uint) uint32 { return w >> first & (1<<count - 1) }
 
-func register(letter, last string, at uint) operand {
+func register(letter, last string, first uint) operand {
 	return func(w uint32, _ uint64) (string, bool) {
-		if n := field(w, at, 5); n != 31 {
+		if n := field(w, first, 5); n != 31 {
 			return fmt.Sprint(letter, n), true
 		}
 		return last, true
 	}
 }
 
-// sized is a register of as many bits as what is accessed, at least 32.
-func sized(at uint) operand {
-	word, half := register("x", "xzr", at), register("w", "wzr", at)
+// sized is a register with the number of bits of the access, at least 32.
+func sized(first uint) operand {
+	word, half := register("x", "xzr", first), register("w", "wzr", first)
 	return func(w uint32, pc uint64) (string, bool) {
 		if w>>30 == 3 {
 			return word(w, pc)
@@ -66,13 +65,13 @@ func sized(at uint) operand {
 }
 
 // pairOf is a register with an even number and the one behind it.
-func pairOf(at uint) operand {
+func pairOf(first uint) operand {
 	return func(w uint32, pc uint64) (string, bool) {
 		letter := "w"
 		if w>>30&1 == 1 {
 			letter = "x"
 		}
-		n := field(w, at, 5)
+		n := field(w, first, 5)
 		second := fmt.Sprint(letter, n+1)
 		if n == 30 {
 			second = letter + "zr"
@@ -81,10 +80,10 @@ func pairOf(at uint) operand {
 	}
 }
 
-// oneOf is the text of count bits.
-func oneOf(at, count uint, texts ...string) operand {
+// oneOf is a text for each value of count bits.
+func oneOf(first, count uint, texts ...string) operand {
 	return func(w uint32, _ uint64) (string, bool) {
-		n := field(w, at, count)
+		n := field(w, first, count)
 		if n >= uint32(len(texts)) {
 			return "", false
 		}
@@ -92,19 +91,21 @@ func oneOf(at, count uint, texts ...string) operand {
 	}
 }
 
-// hex is a number in count bits that counts units of some size.
-func hex(at, count uint, unit uint32) operand {
-	return func(w uint32, _ uint64) (string, bool) { return fmt.Sprintf("%#x", field(w, at, count)*unit), true }
+// hex is a number of units in count bits.
+func hex(first, count uint, unit uint32) operand {
+	return func(w uint32, _ uint64) (string, bool) { return fmt.Sprintf("%#x", field(w, first, count)*unit), true }
 }
 
-func decimal(at, count uint) operand {
-	return func(w uint32, _ uint64) (string, bool) { return fmt.Sprint(field(w, at, count)), true }
+func decimal(first, count uint) operand {
+	return func(w uint32, _ uint64) (string, bool) { return fmt.Sprint(field(w, first, count)), true }
 }
 
-// offset is a signed number of units in count bits behind the base of an address; where
-// it need not be there, 0 is not written.
-func offset(at, count uint, unit int64, isAlways bool) operand {
-	return func(w uint32, _ uint64) (string, bool) { return offsetText(signed(w, at, count)*unit, isAlways), true }
+// offset is a signed number of units in count bits behind the base of an address; unless
+// isAlways, 0 is not written.
+func offset(first, count uint, unit int64, isAlways bool) operand {
+	return func(w uint32, _ uint64) (string, bool) {
+		return offsetText(signed(w, first, count)*unit, isAlways), true
+	}
 }
 
 func offsetText(n int64, isAlways bool) string {
@@ -117,12 +118,12 @@ func offsetText(n int64, isAlways bool) string {
 // imm10 is the offset of LDRAA and LDRAB.
 func imm10(w uint32, _ uint64) (string, bool) { return offsetText(signedOffset10(w), false), true }
 
-// signedOffset10 is an offset of ten bits, of which the highest is apart.
+// signedOffset10 is an offset of ten bits, the highest of which is apart.
 func signedOffset10(w uint32) int64 {
 	return 8 * signed(w>>22&1<<9|field(w, 12, 9), 0, 10)
 }
 
-// target19 is where a conditional branch leads.
+// target19 is the target of a conditional branch.
 func target19(w uint32, pc uint64) (string, bool) {
 	return fmt.Sprintf("%#x", pc+uint64(4*signed(w, 5, 19))), true //nolint:gosec // modular
 }
@@ -140,7 +141,7 @@ func casOrder(w uint32, _ uint64) (text string, ok bool) {
 
 var conditionNames = [16]string{"eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", "al", "nv"}
 
-// hints are the names of hints by their number (C6.2, HINT and those that it lists).
+// hints has the names of hints by their number (C6.2, HINT and those that it lists).
 var hints = map[uint32]string{
 	0: "nop", 1: "yield", 2: "wfe", 3: "wfi", 4: "sev", 5: "sevl", 6: "dgh", 7: "xpaclri", 8: "pacia1716", 10: "pacib1716", 12: "autia1716",
 	14: "autib1716", 16: "esb", 17: "psb csync", 18: "tsb csync", 20: "csdb", 24: "paciaz", 25: "paciasp", 26: "pacibz", 27: "pacibsp",
@@ -167,8 +168,8 @@ var systemRegisters = map[[5]uint32]string{
 	{3, 0, 0, 7, 0}: "id_aa64mmfr0_el1", {3, 0, 0, 7, 1}: "id_aa64mmfr1_el1", {3, 0, 0, 7, 2}: "id_aa64mmfr2_el1",
 }
 
-// systemRegister is the name of a system register; one that has none here is written as
-// assemblers take it, by its numbers.
+// systemRegister is the name of a system register; one without a name here is written by
+// its numbers, as assemblers take it.
 func systemRegister(w uint32, _ uint64) (string, bool) {
 	n := [5]uint32{field(w, 19, 2), field(w, 16, 3), field(w, 12, 4), field(w, 8, 4), field(w, 5, 3)}
 	if name := systemRegisters[n]; name != "" {
@@ -177,10 +178,10 @@ func systemRegister(w uint32, _ uint64) (string, bool) {
 	return fmt.Sprintf("s%d_%d_c%d_c%d_%d", n[0], n[1], n[2], n[3], n[4]), true
 }
 
-// registerBits is how many bits an instruction's registers have, by its highest bit.
+// registerBits is the number of bits of an instruction's registers, by its highest bit.
 func registerBits(w uint32) uint32 { return 32 << (w >> 31) }
 
-// clearedBits is BFC: BFM with the zero register, where it inserts.
+// clearedBits is the operands of BFC: BFM with the zero register, where it inserts.
 func clearedBits(w uint32, pc uint64) (string, bool) {
 	rotate, last, size := field(w, 16, 6), field(w, 10, 6), registerBits(w)
 	name, letter := "w", "wzr"
@@ -229,8 +230,8 @@ func bitmaskText(w uint32, _ uint64) (string, bool) {
 	return fmt.Sprintf("#%#x", value), ok
 }
 
-// wideOrLogical is what ORR of an immediate with the zero register is written as: MOV
-// where no MOVZ or MOVN gives the same.
+// wideOrLogical is the name of ORR of an immediate with the zero register: MOV where no
+// MOVZ or MOVN gives the same.
 func wideOrLogical(w uint32, _ uint64) (string, bool) {
 	value, ok := bitmask(w)
 	if ok && field(w, 0, 5) != 31 && (isWideMove(value, registerBits(w)) || isWideMove(^value, registerBits(w))) {
@@ -239,7 +240,7 @@ func wideOrLogical(w uint32, _ uint64) (string, bool) {
 	return "mov", ok
 }
 
-// isWideMove says whether at most 16 of a number's bits, from a multiple of 16 on, are set.
+// isWideMove reports whether at most 16 of a number's bits, from a multiple of 16 on, are set.
 func isWideMove(value uint64, size uint32) bool {
 	if size == 32 {
 		value &= 1<<32 - 1

@@ -11,10 +11,10 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// A pattern is a word in which the bits of mask are those of value.
+// pattern matches a word whose bits of mask equal value.
 type pattern struct{ mask, value uint32 }
 
-// What entries of linkage tables consist of.
+// The instructions of entries of linkage tables.
 var (
 	btiC      = pattern{0xffffffff, 0xd503245f}
 	pushX16   = pattern{0xffffffff, 0xa9bf7bf0} // STP X16, X30, [SP, #-16]!
@@ -32,12 +32,12 @@ var (
 	braaX17   = pattern{0xffffffff, 0xd71f0a30} // BRAA X17, X16
 	fetch     = []pattern{adrpX16, loadX17, addX16}
 	stubCodes = [][]pattern{
-		// The first entry, and that for TLS descriptors.
+		// The first entry, and the one for TLS descriptors.
 		slices.Concat([]pattern{btiC, pushX16}, fetch, []pattern{jumpX17}),
 		slices.Concat([]pattern{pushX16}, fetch, []pattern{jumpX17}),
 		{btiC, pushX2, adrpX2, adrpX3, loadX2, addX3, jumpX2},
 		{pushX2, adrpX2, adrpX3, loadX2, addX3, jumpX2},
-		// The others (AAELF64, and the forms for BTI and PAC of GNU ld and lld).
+		// The others (AAELF64, and the variants for BTI and PAC of GNU ld and lld).
 		slices.Concat([]pattern{btiC}, fetch, []pattern{jumpX17}),
 		slices.Concat([]pattern{btiC}, fetch, []pattern{authX17, jumpX17}),
 		slices.Concat([]pattern{btiC}, fetch, []pattern{braaX17}),
@@ -47,8 +47,8 @@ var (
 	}
 )
 
-// isLinkage says whether code of that name may be entries of a linkage table: sections are
-// named so, and symbols that tools make for entries.
+// isLinkage reports whether code of a name may be entries of a linkage table: it is the
+// name of a section, or of a symbol that a tool makes for an entry.
 func isLinkage(name string) bool {
 	return strings.HasPrefix(name, ".plt") || strings.HasPrefix(name, ".iplt") || strings.HasSuffix(name, "@plt")
 }
@@ -77,9 +77,9 @@ func stubRows(r *sdk.CodeRange) []cfi.Row {
 	return nil
 }
 
-func isStub(code []byte, at uint64, stub []pattern) bool {
+func isStub(code []byte, first uint64, stub []pattern) bool {
 	for i, p := range stub {
-		if n := at + uint64(i); !isInstruction(code, n) || word(code, n)&p.mask != p.value { //nolint:gosec // not negative
+		if n := first + uint64(i); !isInstruction(code, n) || word(code, n)&p.mask != p.value { //nolint:gosec // not negative
 			return false
 		}
 	}

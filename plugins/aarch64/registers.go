@@ -28,16 +28,16 @@ const (
 	z0          uint32 = 96 // to z31, 127
 )
 
-// Registers that cores, samples and minidumps have and AADWARF64 gives no numbers to.
-// These begin where it is not likely to come to, and are the project's own.
+// Registers of cores, samples and minidumps that AADWARF64 gives no numbers. These
+// numbers are the project's own, and begin far above AADWARF64's.
 const (
 	cpsr        uint32 = 0x1000 + iota // PSTATE as the kernel and debuggers show it
 	fpsr                               // floating-point status
 	fpcr                               // floating-point control
-	pauthDmask                         // bits of a data address that are not address
-	pauthCmask                         // bits of a code address that are not address
+	pauthDmask                         // signature bits of a data address
+	pauthCmask                         // signature bits of a code address
 	tpidr2                             // TPIDR2_EL0, of SME
-	sveLength                          // bytes of a vector of SVE, as NT_ARM_SVE says
+	sveLength                          // bytes of a vector of SVE, from NT_ARM_SVE
 	ssveLength                         // bytes of a vector of SME's streaming mode
 	zaLength                           // bytes of a row of SME's ZA array
 	zt0                                // SME2's lookup table
@@ -46,7 +46,7 @@ const (
 	syscallCode                        // the number of the system call that the thread is in
 )
 
-// vectorBits is the longest vector of SVE. BindThreads says how long a thread's are.
+// vectorBits is the longest vector of SVE. BindThreads returns the length of a thread's.
 const vectorBits = 2048
 
 // registerRanges lists every register.

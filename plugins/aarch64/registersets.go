@@ -19,7 +19,7 @@ const (
 	ntArmGCS        = 0x410
 )
 
-// vectorLength is where struct user_sve_header and struct user_za_header have the
+// vectorLength is the offset in struct user_sve_header and struct user_za_header of the
 // length of the thread's vectors in bytes (arch/arm64/include/uapi/asm/ptrace.h).
 const vectorLength = 8
 
@@ -45,7 +45,7 @@ func registerSets() []sdk.RegisterSet {
 	}
 }
 
-// words are registers of 8 bytes that follow one another.
+// words returns the fields of registers of 8 bytes that follow one another.
 func words(offset uint32, registers ...uint32) []sdk.RegisterField {
 	fields := make([]sdk.RegisterField, len(registers))
 	for i, r := range registers {
@@ -54,8 +54,8 @@ func words(offset uint32, registers ...uint32) []sdk.RegisterField {
 	return fields
 }
 
-// numbered are count registers with consecutive numbers that follow one another, each
-// of size bytes.
+// numbered returns the fields of count registers with consecutive numbers that follow one
+// another, each of size bytes.
 func numbered(offset, size, first, count uint32) []sdk.RegisterField {
 	fields := make([]sdk.RegisterField, count)
 	for i := range count {
@@ -103,8 +103,8 @@ func contextFields() []sdk.RegisterField {
 		sdk.RegisterField{Offset: fpcrAt + 4, Size: 4, Register: fpsr})
 }
 
-// oldContextFields lays out the record of 796 bytes that Breakpad wrote before: its
-// flags have 8 bytes, and the vector registers are not aligned.
+// oldContextFields lays out the older record of Breakpad, 796 bytes: its flags have 8
+// bytes, and the vector registers are not aligned.
 func oldContextFields() []sdk.RegisterField {
 	const (
 		gpr    = 8

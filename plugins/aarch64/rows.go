@@ -4,15 +4,15 @@ package aarch64
 
 import "github.com/unwindd/unwindd/cfi"
 
-// cfaOrder is the order in which registers are asked for the CFA: those that a call
-// preserves, and others.
+// cfaOrder is the order in which registers are searched for the CFA: first the ones that
+// a call preserves.
 var cfaOrder = [...]uint8{gprSP, gprX29, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
 	9, 10, 11, 12, 13, 14, 15, 16, 17, 8, 7, 6, 5, 4, 3, 2, 1, 0}
 
-// preservedCFA is how many of cfaOrder keep their values in a call.
+// preservedCFA is the number of cfaOrder's registers that keep their values in a call.
 const preservedCFA = 12
 
-// cfa is the rule of the CFA by a register. atCall says that a call preserves it.
+// cfa is the rule of the CFA by a register. atCall means that a call preserves it.
 func (s *state) cfa(atCall bool) (rule cfi.CFARule, ok bool) {
 	order := cfaOrder[:]
 	if atCall {
@@ -26,19 +26,19 @@ func (s *state) cfa(atCall bool) (rule cfi.CFARule, ok bool) {
 	return rule, false
 }
 
-// saved is where the stack holds a value.
+// saved is the rule of a value on the stack.
 func (s *state) saved(want value) (rule cfi.Rule, ok bool) {
 	for i := len(s.slots) - 1; i >= 0; i-- {
 		if x := &s.slots[i]; x.v == want && x.base == gprSP {
-			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.at)}, true
+			return cfi.Rule{Kind: cfi.Offset, Offset: int64(x.offset)}, true
 		}
 	}
 	return cfi.Rule{Kind: cfi.Undefined}, false
 }
 
-// row describes the frame of a function that began with the CFA in sp. atCall says that
+// row describes the frame of a function that began with the CFA in sp. atCall means that
 // the row also holds while a call is in progress, when x30 is no longer the caller's. ok
-// is false where the CFA or the return address is not known.
+// is false where the CFA or the return address is unknown.
 func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 	row.ReturnAddress = uint64(x30)
 	if row.CFA, ok = s.cfa(atCall); !ok {
@@ -67,8 +67,8 @@ func (s *state) row(atCall bool) (row cfi.Row, ok bool) {
 	return row, true
 }
 
-// returnAddress is where the return address is: in the link register, on the stack, or in
-// another register, one that a call does not change before others.
+// returnAddress is the rule of the return address: in the link register, on the stack, or
+// in another register, preferably one that a call preserves.
 func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 	plain, signed := entryValue(gprX30), value{kind: signedEntry}
 	if link := s.gpr[gprX30]; !atCall && (link == plain || link == signed) {
@@ -85,9 +85,9 @@ func (s *state) returnAddress(atCall bool) (rule cfi.Rule, isSigned, ok bool) {
 	return rule, false, false
 }
 
-// holder is a register other than the link register that holds a value, one that calls
-// preserve before others. LLVM keeps the return address in one of the others where it calls
-// code that it outlined, which leaves it alone, and returns by it.
+// holder is a register other than the link register that has a value, preferably one that
+// calls preserve. LLVM keeps the return address in another one where it calls outlined
+// code, which does not change it, and returns through it.
 func (s *state) holder(want value, atCall bool) (register uint8, ok bool) {
 	for n := range uint8(gprX29) {
 		if r := (n + 19) % gprX29; s.gpr[r] == want && (!atCall || r >= 19 || s.links>>r&1 != 0) {
@@ -100,7 +100,7 @@ func (s *state) holder(want value, atCall bool) (register uint8, ok bool) {
 // knowsFrame is the bit of knows for the CFA and the return address.
 const knowsFrame = 1
 
-// knows returns what a state knows of its frame, a bit each: the CFA with the return
+// knows returns the known parts of a state's frame, a bit each: the CFA with the return
 // address, and the caller's preserved registers.
 func (f *flow) knows(s *state) (bits uint32) {
 	if _, ok := s.cfa(false); !ok {
@@ -131,7 +131,7 @@ func (s *state) hasSaved(want value) bool {
 	return ok
 }
 
-// knowsAtCall says whether the frame is known while a call is in progress.
+// knowsAtCall reports whether the frame is known while a call is in progress.
 func (f *flow) knowsAtCall(s *state) bool {
 	if _, ok := s.cfa(true); !ok {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A value is what is known of a register or a word of the stack. Registers are those at
-// the start of the flow.
+// value is a symbolic value of a register or a word of the stack. It refers to registers
+// at the start of the flow.
 type value struct {
 	kind valueKind
 	reg  uint8
@@ -21,20 +21,20 @@ type valueKind uint8
 
 const (
 	unknown       valueKind = iota
-	address                 // what general register reg held, plus n
+	address                 // the initial value of general register reg, plus n
 	entryVector             // the lower 64 bits of vector register reg
 	signedEntry             // x30, signed by this code
 	constant                // n
-	contents                // the word that was at register reg plus n
+	contents                // the initial word at register reg plus n
 	authContents            // the same, authenticated by this code
 	authEntry               // x30, authenticated by this code
-	computedValue           // a sum that is not known, as of an address in code
+	computedValue           // an unknown sum, as of an address in code
 )
 
-// entryValue is what a general register held at the start.
+// entryValue is the initial value of a general register.
 func entryValue(r uint8) value { return value{kind: address, reg: r} }
 
-// fits says whether n is a distance that frames have.
+// fits reports whether n may be a distance in a frame.
 func fits(n int64) bool { return n <= math.MaxInt32 && n >= math.MinInt32 }
 
 // plus adds n to v.
@@ -47,7 +47,7 @@ func (v value) plus(n int64) value {
 	return v
 }
 
-// isWorthKeeping says whether a frame may be recovered by v.
+// isWorthKeeping reports whether a frame may be recovered by v.
 func (v value) isWorthKeeping() bool {
 	switch v.kind {
 	case address:
@@ -58,11 +58,11 @@ func (v value) isWorthKeeping() bool {
 	return false
 }
 
-// A slot is a word of the stack whose contents are known.
+// slot is a word of the stack whose contents are known.
 type slot struct {
-	at   int32 // from what base held at the start
-	base uint8
-	v    value
+	offset int32 // from the initial value of base
+	base   uint8
+	v      value
 }
 
 // firstVector is the first of the eight vector registers whose lower halves are
@@ -72,13 +72,13 @@ const firstVector = 8
 // maxSlots bounds the slots of a state.
 const maxSlots = 64
 
-// A state is what is known before an instruction. At the first instruction of a function
-// sp is the CFA, so that addresses count from there.
+// state has the known values before an instruction. At the first instruction of a
+// function sp is the CFA, so that addresses count from there.
 type state struct {
 	gpr     [gprCount]value
 	vectors [8]value // the lower halves of v8 to v15
 	slots   []slot   // by base and place; never changed, only replaced
-	isFull  bool     // there were more slots: what none has is not known
+	isFull  bool     // there were more slots: other words are unknown
 	links   uint32   // registers below 19 that the function returns by, see linksOf
 }
 
@@ -98,8 +98,8 @@ func (s *state) equal(o *state) bool {
 	return s.gpr == o.gpr && s.vectors == o.vectors && s.isFull == o.isFull && slices.Equal(s.slots, o.slots)
 }
 
-// join returns what holds in both states. Where memory at the start counts, a slot of one
-// alone becomes one that is not known.
+// join returns the values that two states have in common. Where initial memory counts, a
+// slot of one state alone becomes unknown.
 func join(a, b *state, isInitial bool) state {
 	out := *a
 	out.isFull = a.isFull || b.isFull
@@ -129,11 +129,11 @@ func join(a, b *state, isInitial bool) state {
 	return out
 }
 
-// addUnknown adds slots that are not among those of s, as ones that are not known.
+// addUnknown adds the slots that s does not have, with unknown values.
 func (s *state) addUnknown(slots []slot) {
 	for _, x := range slots {
-		if !slices.ContainsFunc(s.slots, func(y slot) bool { return y.base == x.base && y.at == x.at }) {
-			s.insert(slot{x.at, x.base, value{}})
+		if !slices.ContainsFunc(s.slots, func(y slot) bool { return y.base == x.base && y.offset == x.offset }) {
+			s.insert(slot{x.offset, x.base, value{}})
 		}
 	}
 }
@@ -145,76 +145,75 @@ func (s *state) insert(x slot) {
 		return
 	}
 	i := 0
-	for i < len(s.slots) && (s.slots[i].base < x.base || s.slots[i].base == x.base && s.slots[i].at < x.at) {
+	for i < len(s.slots) && (s.slots[i].base < x.base || s.slots[i].base == x.base && s.slots[i].offset < x.offset) {
 		i++
 	}
 	s.slots = slices.Insert(s.slots, i, x)
 }
 
-// overlaps says whether size bytes at a place have some of the slot's.
-func (x *slot) overlaps(at value, size uint8) bool {
-	return x.base == at.reg && int64(x.at) < int64(at.n)+int64(size) && int64(at.n) < int64(x.at)+8
+// overlaps reports whether size bytes at an address share a byte with the slot.
+func (x *slot) overlaps(place value, size uint8) bool {
+	return x.base == place.reg && int64(x.offset) < int64(place.n)+int64(size) && int64(place.n) < int64(x.offset)+8
 }
 
-// load is the word at a place. isInitial says that memory at the start counts, as far as
+// load is the word at an address. isInitial means that initial memory counts, as far as
 // it is found by sp or x29.
-func (s *state) load(at value, isInitial bool) value {
-	if at.kind != address {
+func (s *state) load(place value, isInitial bool) value {
+	if place.kind != address {
 		return value{}
 	}
 	for i := range s.slots {
-		if x := &s.slots[i]; x.overlaps(at, 8) {
-			if x.at == at.n {
+		if x := &s.slots[i]; x.overlaps(place, 8) {
+			if x.offset == place.n {
 				return x.v
 			}
 			return value{}
 		}
 	}
-	if isInitial && !s.isFull && (at.reg == gprSP || at.reg == gprX29) {
-		return value{kind: contents, reg: at.reg, n: at.n}
+	if isInitial && !s.isFull && (place.reg == gprSP || place.reg == gprX29) {
+		return value{kind: contents, reg: place.reg, n: place.n}
 	}
 	return value{}
 }
 
-// store puts size bytes at a place. What lies at a place that is not known is assumed
-// not to be where registers are saved: no compiler writes there. Where memory at the start
-// counts, slots that hold nothing say that it was written.
-func (s *state) store(at value, size uint8, v value, isInitial bool) {
-	if at.kind != address || at.reg != gprSP && (!isInitial || at.reg != gprX29) {
+// store puts size bytes at an address. An unknown address is assumed not to be where
+// registers are saved: no compiler writes there. Where initial memory counts, a slot
+// without a value marks memory that was written.
+func (s *state) store(place value, size uint8, v value, isInitial bool) {
+	if place.kind != address || place.reg != gprSP && (!isInitial || place.reg != gprX29) {
 		return
 	}
 	keep := size == 8 && v.isWorthKeeping()
 	if size != 8 || !keep {
 		v = value{}
 	}
-	overlaps := func(x slot) bool { return x.overlaps(at, size) }
+	overlaps := func(x slot) bool { return x.overlaps(place, size) }
 	if !keep && !isInitial && !slices.ContainsFunc(s.slots, overlaps) {
 		return
 	}
 	s.slots = slices.DeleteFunc(slices.Clone(s.slots), overlaps)
 	if keep || isInitial {
-		s.insert(slot{at.n, at.reg, v})
+		s.insert(slot{place.n, place.reg, v})
 	}
 }
 
-// expire drops the slots below the stack pointer, which a signal or a call may
-// overwrite: AAPCS64 (6.4.5.1) has no red zone. Go saves x29 in the word below; its
-// functions leave that word of their callers alone, and its signals have a stack of their
-// own.
+// expire drops the slots below the stack pointer, which a signal or a call may overwrite:
+// AAPCS64 (6.4.5.1) has no red zone. Go saves x29 in the word below; its functions do not
+// change that word of their callers, and its signals have a stack of their own.
 func (s *state) expire() {
 	top := s.gpr[gprSP]
 	if top.kind != address || len(s.slots) == 0 {
 		return
 	}
 	dead := func(x slot) bool {
-		return x.base == top.reg && x.at < top.n && (x.at != top.n-8 || x.v != entryValue(gprX29))
+		return x.base == top.reg && x.offset < top.n && (x.offset != top.n-8 || x.v != entryValue(gprX29))
 	}
 	if slices.ContainsFunc(s.slots, dead) {
 		s.slots = slices.DeleteFunc(slices.Clone(s.slots), dead)
 	}
 }
 
-// hasGoFrame says whether x29 was saved below the stack pointer, as nobody but Go does.
+// hasGoFrame reports whether x29 was saved below the stack pointer, as only Go does.
 func (s *state) hasGoFrame() bool {
 	top := s.gpr[gprSP]
 	return top.kind == address && slices.Contains(s.slots, slot{top.n - 8, top.reg, entryValue(gprX29)})
@@ -267,7 +266,7 @@ func (s *state) apply(e *effect, isInitial bool) {
 	}
 }
 
-// onlyLink is the register that a call must leave alone since nothing else has the return
+// onlyLink is the register that a call must preserve since nothing else has the return
 // address; gprNone where there is none.
 func (s *state) onlyLink(isInitial bool) uint8 {
 	if rule, _, ok := s.returnAddress(true); !isInitial && ok && rule.Kind == cfi.Register && rule.Register < 19 {
@@ -276,7 +275,7 @@ func (s *state) onlyLink(isInitial bool) uint8 {
 	return gprNone
 }
 
-// sum is what a register becomes by adding another.
+// sum is the value of a register after adding another.
 func (s *state) sum(e *effect) value {
 	if e.index == gprNone {
 		return value{kind: computedValue}
@@ -299,7 +298,7 @@ func (s *state) moved(v value, imm int64) value {
 }
 
 // resigned is x30 after it was signed or authenticated. Where memory at the start counts,
-// what was not signed here was signed before.
+// an address that was not signed here was signed before.
 func resigned(v value, isSigning, isInitial bool) value {
 	switch {
 	case isSigning && v == entryValue(gprX30):

@@ -45,14 +45,14 @@ func signalFrame() *sdk.SignalFrame {
 // trampolineRow is the row of a signal trampoline that holds an offset of the code, or
 // begins right after it: where PC is not exact it is the byte before the trampoline,
 // which is a handler's return address though nothing called.
-func trampolineRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
-	first := max(0, at-len(trampoline)+1)
-	i := strings.Index(string(r.Code[first:min(len(r.Code), at+1+len(trampoline))]), trampoline)
-	if i < 0 || (r.Start+uint64(first+i))%instructionSize != 0 || first+i > at && r.Exact {
+func trampolineRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
+	first := max(0, offset-len(trampoline)+1)
+	i := strings.Index(string(r.Code[first:min(len(r.Code), offset+1+len(trampoline))]), trampoline)
+	if i < 0 || (r.Start+uint64(first+i))%instructionSize != 0 || first+i > offset && r.Exact {
 		return row, false
 	}
 	row = signalRow()
-	row.Start = r.Start + uint64(min(first+i, at))
+	row.Start = r.Start + uint64(min(first+i, offset))
 	row.End = r.Start + uint64(first+i+len(trampoline))
 	return row, true
 }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// This file says what instructions access and what may stop a thread at them. The
-// address comes from ModRM and SIB themselves (Intel SDM volume 2, 2.1.3 to 2.2.1),
-// for the disassembler does not know most of VEX and EVEX.
+// This file has the memory accesses of instructions, and the ways in which they stop a
+// thread. The address comes from ModRM and SIB themselves (Intel SDM volume 2, 2.1.3 to
+// 2.2.1), for the disassembler does not know most of VEX and EVEX.
 
-// kinds are what instructions do that may stop a thread.
+// kinds has the instructions that may stop a thread.
 var kinds = map[x86asm.Op]sdk.InstructionKind{
 	x86asm.INT: sdk.SystemCallInstruction, x86asm.ICEBP: sdk.BreakpointInstruction,
 	x86asm.UD1: sdk.UndefinedInstruction, x86asm.UD2: sdk.UndefinedInstruction,
@@ -34,7 +34,7 @@ var kinds = map[x86asm.Op]sdk.InstructionKind{
 	x86asm.SYSRET: sdk.PrivilegedInstruction, x86asm.SYSEXIT: sdk.PrivilegedInstruction,
 }
 
-// accessMode says what is done to an operand in memory.
+// accessMode is how an operand in memory is accessed.
 type accessMode uint8
 
 const (
@@ -44,8 +44,8 @@ const (
 	accessNone // only its address is used
 )
 
-// modes are what instructions do to a first operand that is in memory, where that is
-// not to change it. Operands that are not the first are read.
+// modes has the instructions that do not change a first operand in memory, and how they
+// access it. Other operands are read.
 var modes = map[x86asm.Op]accessMode{
 	x86asm.MOV: accessWrite, x86asm.MOVNTI: accessWrite, x86asm.MOVBE: accessWrite, x86asm.POP: accessWrite,
 	x86asm.MOVAPS: accessWrite, x86asm.MOVAPD: accessWrite, x86asm.MOVUPS: accessWrite, x86asm.MOVUPD: accessWrite,
@@ -82,15 +82,15 @@ var modes = map[x86asm.Op]accessMode{
 	x86asm.PREFETCHT2: accessNone, x86asm.PREFETCHW: accessNone, x86asm.INVLPG: accessNone, x86asm.CLFLUSH: accessRead,
 }
 
-// pushes and pops are what instructions do to the stack beside their operands, each
+// pushes and pops have the instructions that access the stack beside their operands, each
 // with 8 bytes.
 var (
 	pushes = map[x86asm.Op]bool{x86asm.PUSH: true, x86asm.CALL: true, x86asm.PUSHFQ: true, x86asm.ENTER: true}
 	pops   = map[x86asm.Op]bool{x86asm.POP: true, x86asm.RET: true, x86asm.POPFQ: true}
 )
 
-// explain says what the instruction with an encoding does. isKnown says that the
-// disassembler knows it as inst.
+// explain returns the kind and the memory accesses of the instruction with an encoding.
+// isKnown means that the disassembler knows it as inst.
 func (e *encoding) explain(code []byte, inst *x86asm.Inst, isKnown bool, pc uint64) (kind sdk.InstructionKind, list []sdk.Access) {
 	switch {
 	case code[0] == 0xcc:
@@ -144,13 +144,13 @@ func operandRegister(inst *x86asm.Inst, kind sdk.InstructionKind) (register, bit
 	}
 	r, size, ok := general(inst.Args[0])
 	if arg, _ := inst.Args[0].(x86asm.Reg); !ok || arg >= x86asm.AH && arg <= x86asm.BH {
-		return 0, 0 // the second byte of a register is none of its low bits
+		return 0, 0 // the second byte of a register is not among its low bits
 	}
 	return dwarfNumber[r], uint32(8 * size) //nolint:gosec // at most 64
 }
 
-// operandSize is how many bytes an operand in memory has. The disassembler says 1 of
-// instructions of x87 state, whose size depends on the processor.
+// operandSize is the number of bytes of an operand in memory. The disassembler returns 1
+// for instructions of x87 state, whose size depends on the processor.
 func operandSize(inst *x86asm.Inst) uint32 {
 	switch inst.Op {
 	case x86asm.FXSAVE, x86asm.FXSAVE64, x86asm.FXRSTOR, x86asm.FXRSTOR64:
@@ -161,7 +161,7 @@ func operandSize(inst *x86asm.Inst) uint32 {
 	return uint32(max(inst.MemBytes, 0)) //nolint:gosec // at most 512
 }
 
-// stackAccesses are those that an instruction makes of the stack beside its operands.
+// stackAccesses are an instruction's accesses of the stack beside its operands.
 func stackAccesses(op x86asm.Op) []sdk.Access {
 	a := sdk.Access{Size: 8, Base: rsp, Index: sdk.NoRegister, Segment: sdk.NoRegister, AddressBits: 64}
 	switch {
@@ -177,7 +177,7 @@ func stackAccesses(op x86asm.Op) []sdk.Access {
 	return []sdk.Access{a}
 }
 
-// implicitAccess is an operand that ModRM does not say.
+// implicitAccess is the access of an operand that ModRM does not name.
 func implicitAccess(m *x86asm.Mem) (a sdk.Access, ok bool) {
 	a = sdk.Access{Base: sdk.NoRegister, Index: sdk.NoRegister, Segment: sdk.NoRegister, Displacement: m.Disp, AddressBits: 64}
 	if m.Base != 0 {
@@ -196,9 +196,9 @@ func implicitAccess(m *x86asm.Mem) (a sdk.Access, ok bool) {
 	return a, m.Index == 0
 }
 
-// memoryAccess is the address of the operand that ModRM says; ok is false where it is
-// a register, where a vector has the indices, and where the displacement counts by a
-// size that is not known.
+// memoryAccess is the access of the operand that ModRM names; ok is false where it is a
+// register, where a vector has the indices, and where the unit of the displacement is not
+// known.
 func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) {
 	if !e.hasModRM || e.modRM>>6 == 3 || e.isGather() || e.isControlMove() || len(code) < int(e.behind)+e.addressBytes(code) {
 		return a, false
@@ -239,13 +239,13 @@ func (e *encoding) memoryAccess(code []byte, pc uint64) (a sdk.Access, ok bool) 
 	return a, true
 }
 
-// isControlMove says whether the instruction moves a control or debug register, whose
-// ModRM names registers whatever its mode is.
+// isControlMove reports whether the instruction moves a control or debug register, whose
+// ModRM names registers in every mode.
 func (e *encoding) isControlMove() bool {
 	return e.kind == legacy && e.opcodeMap == map0F && e.opcode&^3 == opMovControl
 }
 
-// addressBytes is how many bytes of the address follow ModRM.
+// addressBytes is the number of bytes of the address behind ModRM.
 func (e *encoding) addressBytes(code []byte) (n int) {
 	mod, rm := e.modRM>>6, e.modRM&7
 	if rm == 4 {
@@ -262,13 +262,13 @@ func (e *encoding) addressBytes(code []byte) (n int) {
 	return n
 }
 
-// isGather says whether the index is a vector: VGATHER and VPGATHER (VEX and EVEX 0F 38
+// isGather reports whether the index is a vector: VGATHER and VPGATHER (VEX and EVEX 0F 38
 // 90 to 93), the scatters of EVEX (A0 to A3), and the prefetches of both (C6, C7).
 func (e *encoding) isGather() bool {
 	return e.kind != legacy && e.opcodeMap == map0F38 && (e.opcode&^3 == 0x90 || e.opcode&^3 == 0xa0 || e.opcode&^1 == 0xc6)
 }
 
-// A vectorOpcode is an instruction of VEX and EVEX.
+// vectorOpcode is an instruction of VEX and EVEX.
 type vectorOpcode struct{ opcodeMap, opcode byte }
 
 // wholeVectors are instructions whose operand in memory is as long as their vectors:
@@ -289,9 +289,9 @@ var vectorStores = map[vectorOpcode]bool{
 	{map0F3A, 0x1b}: true, {map0F3A, 0x1d}: true, {map0F3A, 0x39}: true, {map0F3A, 0x3b}: true,
 }
 
-// vectorBytes is how many bytes the operand in memory of an instruction of VEX or EVEX
-// has, 0 where that depends on more than is read here. vmovups and vmovupd (0F 10 and
-// 11) have whole vectors, the scalar moves of the same opcodes have not.
+// vectorBytes is the size of the operand in memory of an instruction of VEX or EVEX, 0
+// where it depends on more than is read here. vmovups and vmovupd (0F 10 and 11) have
+// whole vectors, the scalar moves of the same opcodes do not.
 func (e *encoding) vectorBytes(code []byte) int64 {
 	isMove := e.opcodeMap == map0F && e.opcode&^1 == 0x10 && (e.simd == 0 || e.simd == prefixOperand16)
 	if !isMove && !wholeVectors[vectorOpcode{e.opcodeMap, e.opcode}] {
@@ -307,7 +307,7 @@ func (e *encoding) vectorBytes(code []byte) int64 {
 	return 0
 }
 
-// setVector says size and mode of an operand of VEX, EVEX and XOP.
+// setVector sets size and mode of an operand of VEX, EVEX and XOP.
 func (e *encoding) setVector(code []byte, a *sdk.Access) {
 	isStore := vectorStores[vectorOpcode{e.opcodeMap, e.opcode}]
 	if e.opcodeMap == map0F && e.opcode == opMovdFrom {

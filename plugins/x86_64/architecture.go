@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package x86_64 teaches the engine the x86-64 architecture as the System V
-// psABI (AMD64 Architecture Processor Supplement 1.0) defines it.
+// Package x86_64 describes the x86-64 architecture to the engine as the System V psABI
+// (AMD64 Architecture Processor Supplement 1.0) defines it.
 //
-// Where a function has no call frame information, its frame is found by
-// reading its code: every instruction that can be reached from the function's
-// start is followed with the stack pointer, the frame pointer and the
-// preserved registers as symbolic values, over all branches. What two paths
-// say differently about an instruction is not known there.
+// Where a function has no call frame information, its frame is found by reading its code:
+// every instruction that can be reached from the function's start is followed with the
+// stack pointer, the frame pointer and the preserved registers as symbolic values, over
+// all branches. A value that differs between two paths to an instruction is unknown
+// there.
 //
-// The package is large because the disassembler does not say what that takes: the tables
-// of encodings, what each operation does to the state, and what it accesses are here.
+// The package is large because the disassembler lacks most of that: the tables of
+// encodings, the effect of each operation on the state, and its memory accesses are here.
 package x86_64
 
 import (
@@ -29,8 +29,8 @@ func New() sdk.Architecture { return architecture{} }
 // Describe returns Description.
 func (architecture) Describe(context.Context) (*sdk.Description, error) { return Description(), nil }
 
-// BindThreads gives each thread its rip and one lane. A thread without rip has
-// a problem.
+// BindThreads gives each thread its rip and one lane. A thread without rip gets a
+// problem.
 func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	return sdk.DefaultBindThreads(bindDescription(), req), nil
 }

@@ -13,11 +13,10 @@ import (
 // FF /2 with SIB and a 32-bit displacement.
 const longestCall = 11
 
-// ClassifyReturn says for each PC whether a call ends right before it.
+// ClassifyReturn finds for each PC the call that ends right before it, if any.
 //
-// A PC is after a direct call only where no indirect call ends there too: bytes
-// of an indirect call may read as a direct one with a target that means
-// nothing.
+// A PC is after a direct call only where no indirect call ends there too: bytes of an
+// indirect call may read as a direct one with a meaningless target.
 func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnRequest) (*sdk.ClassifyReturnAnswer, error) {
 	return req.Answer(func(pc uint64, code []byte) (class sdk.ReturnClass, target uint64) {
 		if class = callBefore(code); class == sdk.AfterDirectCall {
@@ -28,7 +27,7 @@ func (architecture) ClassifyReturn(_ context.Context, req *sdk.ClassifyReturnReq
 	})
 }
 
-// callBefore says whether a call ends where code does.
+// callBefore classifies the call that ends where code ends.
 func callBefore(code []byte) sdk.ReturnClass {
 	class := sdk.NotAfterCall
 	if len(code) < longestCall {

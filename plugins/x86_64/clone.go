@@ -10,14 +10,14 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// clones are the system calls of Linux that make threads. They return twice, and
-// the second time on the stack of the new thread, which no call has put a return
-// address on. C libraries end the call frame information before them; Go's says
-// that they are like any other instruction.
+// clones are the system calls of Linux that make threads. They return twice, and the
+// second time on the stack of the new thread, onto which no call has pushed a return
+// address. C libraries end the call frame information before them; Go's treats them like
+// any other instruction.
 //
 // isParent is the text of an expression that is zero in the new thread. clone is given
-// the new stack in rsi; as fork it is given none, and the stack is a copy of the one
-// that was. The result of clone3 is 0.
+// the new stack in rsi; as fork it gets none, and the stack is a copy of the old one. The
+// result of clone3 is 0.
 var clones = []struct{ code, isParent string }{
 	{movEAXImm(sysClone) + bytesSyscall, registerText(rsp, 0) + "; " + registerText(rsi, 0) + "; minus"},
 	{movEAXImm(sysClone3) + bytesSyscall, registerText(rax, 0)},
@@ -28,15 +28,14 @@ const (
 	sysClone3 = 435
 )
 
-// A shared instruction is one right after such a system call, executed by both
-// threads.
+// shared is an instruction right after such a system call, which both threads execute.
 type shared struct {
-	at, length int
-	isParent   string
+	offset, length int
+	isParent       string
 }
 
-// forNewThreads makes the return address 0 in a new thread, in those of rows that
-// hold right after the system call that makes it.
+// forNewThreads makes the return address 0 in a new thread, in the rows that hold right
+// after the system call that makes it.
 func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 	var list []shared
 	for _, c := range clones {
@@ -52,12 +51,12 @@ func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 	if len(list) == 0 {
 		return rows
 	}
-	slices.SortStableFunc(list, func(a, b shared) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b shared) int { return cmp.Compare(a.offset, b.offset) })
 	var out []cfi.Row
 	for _, row := range rows {
-		for ; len(list) > 0 && start+uint64(list[0].at) < row.End; list = list[1:] {
+		for ; len(list) > 0 && start+uint64(list[0].offset) < row.End; list = list[1:] {
 			i := &list[0]
-			at := start + uint64(i.at)
+			at := start + uint64(i.offset)
 			if at < row.Start {
 				continue // there is no row, or it is of a part already
 			}
@@ -81,15 +80,15 @@ func forNewThreads(rows []cfi.Row, start uint64, code []byte) []cfi.Row {
 	return out
 }
 
-// sharedFrom are the instructions from an offset on that are executed with the
-// registers that there are at the offset, over branches.
-func sharedFrom(code []byte, at int, isParent string) (list []shared) {
+// sharedFrom lists the instructions from an offset on that are executed with the
+// registers of that offset, over branches.
+func sharedFrom(code []byte, offset int, isParent string) (list []shared) {
 	const most = 16
-	waiting := []int{at}
+	waiting := []int{offset}
 	for len(waiting) > 0 && len(list) < most {
 		at := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		if at < 0 || at >= len(code) || slices.ContainsFunc(list, func(i shared) bool { return i.at == at }) {
+		if at < 0 || at >= len(code) || slices.ContainsFunc(list, func(i shared) bool { return i.offset == at }) {
 			continue
 		}
 		e, ok := readEffect(code[at:])
@@ -107,8 +106,8 @@ func sharedFrom(code []byte, at int, isParent string) (list []shared) {
 	return list
 }
 
-// whenParent is a row's rules with a return address that is zero where isParent
-// is; ok is false where the row does not find it in the frame.
+// whenParent returns a row's rules with a return address that is zero where isParent is;
+// ok is false where the row does not find the return address in the frame.
 func whenParent(row *cfi.Row, isParent string) (rules []cfi.RegisterRule, ok bool) {
 	i := slices.IndexFunc(row.Rules, func(r cfi.RegisterRule) bool { return r.Column == row.ReturnAddress })
 	if i < 0 || row.Rules[i].Rule.Kind != cfi.Offset || row.CFA.Kind != cfi.CFARegister {

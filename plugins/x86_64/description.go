@@ -13,7 +13,7 @@ const (
 	maxInstruction = 15
 )
 
-// Description returns what is constant about x86-64. The caller may change it.
+// Description returns the constant facts of x86-64. The caller may change it.
 func Description() *sdk.Description {
 	return &sdk.Description{
 		Name:           "x86_64",
@@ -55,12 +55,12 @@ func floatFormats() []sdk.FloatFormat {
 	return list
 }
 
-// defaultRules are the rules of columns that a row does not mention. The psABI
-// (3.2.1) has six registers preserved by every function; Go's has none. The
-// caller's rsp is the CFA by its definition (psABI 3.7).
+// defaultRules are the rules of columns that a row does not mention. The psABI (3.2.1)
+// has six registers preserved by every function; Go's ABI has none. The caller's rsp is
+// the CFA by its definition (psABI 3.7).
 //
-// A return address that no row mentions keeps no default: a row of this
-// architecture says where it is, because a call always pushes it.
+// The return address has no default: every row of this architecture tells where it is,
+// because a call always pushes it.
 func defaultRules(preserved bool) []cfi.RegisterRule {
 	kind := make(map[uint32]cfi.RuleKind)
 	if preserved {
@@ -108,9 +108,9 @@ func defaultRules(preserved bool) []cfi.RegisterRule {
 	return rules
 }
 
-// framePointerRow is the frame of a function that begins with push %rbp; mov
-// %rsp,%rbp. Which other registers it saved is not known, so they are
-// undefined, not the same.
+// framePointerRow is the row of a function that begins with push %rbp; mov %rsp,%rbp.
+// Which other registers it saved is not known, so they are undefined rather than
+// unchanged.
 func framePointerRow() *cfi.Row {
 	row := &cfi.Row{
 		CFA:           cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rbp), Offset: 16},
@@ -134,8 +134,8 @@ func framePointerRow() *cfi.Row {
 	return row
 }
 
-// entryRow is the frame of a function that has executed nothing: the call pushed
-// its return address (psABI 3.2.2).
+// entryRow is the row of a function's first instruction: the call pushed its return
+// address (psABI 3.2.2).
 func entryRow() *cfi.Row {
 	return &cfi.Row{
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rsp), Offset: 8},
@@ -147,9 +147,9 @@ func entryRow() *cfi.Row {
 	}
 }
 
-// relocations are the types that sections of CFI and debugging information
-// have (psABI 4.4, table 4.9). DTPOFF is a symbol's offset in its thread-local
-// block, which is what the symbol's value is.
+// relocations are the types that sections of CFI and debugging information have (psABI
+// 4.4, table 4.9). DTPOFF is a symbol's offset in its thread-local block, which equals
+// the symbol's value.
 func relocations() []sdk.Relocation {
 	const absolute, relative = sdk.RelocationAbsolute, sdk.RelocationRelative
 	return []sdk.Relocation{

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// decodeInst decodes one instruction in 64-bit mode. The disassembler is given
-// bytes that nobody checked, so that a panic of it is an error here.
+// decodeInst decodes one instruction in 64-bit mode. The disassembler gets unchecked
+// bytes, so a panic of it is an error here.
 func decodeInst(code []byte) (inst x86asm.Inst, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -22,7 +22,7 @@ func decodeInst(code []byte) (inst x86asm.Inst, err error) {
 	return x86asm.Decode(code, 64)
 }
 
-// named are instructions that the disassembler takes for others.
+// named are the right names of instructions that the disassembler takes for others.
 var named = map[string]string{
 	bytesEndbr64:    "endbr64",
 	bytesEndbr32:    "endbr32",
@@ -76,7 +76,7 @@ func disassemble(code []byte, pc uint64) sdk.Instruction {
 	return in
 }
 
-// bytesText is an instruction that has no name here.
+// bytesText is the text of an instruction that has no name here.
 func bytesText(code []byte) string {
 	var b strings.Builder
 	b.WriteString(".byte ")

@@ -34,7 +34,7 @@ var dwarfNumber = [gprCount]uint32{rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r
 // order.
 const preserved = 1<<gprBX | 1<<gprSP | 1<<gprBP | 1<<gprR12 | 1<<gprR13 | 1<<gprR14 | 1<<gprR15
 
-// An effectKind is what an instruction does, as far as frames go.
+// effectKind is what an instruction does to the frame.
 type effectKind uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	effectAdd                       // dst += imm
 	effectAlign                     // dst becomes an address that only the machine knows
 	effectSwap                      // dst, src = src, dst
-	effectTable                     // dst = what is at mem, maybe an entry of a table
+	effectTable                     // dst = the word at mem, maybe an entry of a table
 	effectExtend                    // dst = the low half of src, extended
 	effectSum                       // dst += src
 	effectLeave                     // rsp = rbp; pop rbp
@@ -60,7 +60,7 @@ const (
 	effectStop                      // nothing follows
 )
 
-// A memory is an operand in memory.
+// memory is an operand in memory.
 type memory struct {
 	base   uint8 // gprNone: absolute, or relative to rip
 	index  uint8 // gprNone: none
@@ -70,7 +70,7 @@ type memory struct {
 	offset int64
 }
 
-// An effect is an instruction as the analysis sees it.
+// effect is an instruction as the analysis sees it.
 type effect struct {
 	kind     effectKind
 	length   uint8
@@ -86,8 +86,8 @@ type effect struct {
 	mem      memory
 }
 
-// readEffect reads the instruction at the start of code. ok is false where there
-// is none that is known.
+// readEffect reads the instruction at the start of code. ok is false where no known one
+// is there.
 func readEffect(code []byte) (e effect, ok bool) {
 	at, ok := layout(code)
 	if !ok {
@@ -119,15 +119,15 @@ var x87Stores = [8][8]uint8{
 	7: {1: 2, 2: 2, 3: 2, 6: 10, 7: 8},
 }
 
-// opaqueEffect is the effect of an instruction that the disassembler does not
-// know: what its encoding says that it may write.
-func opaqueEffect(e effect, at *encoding) effect {
+// opaqueEffect is the effect of an instruction that the disassembler does not know: it
+// may write all that its encoding names.
+func opaqueEffect(e effect, layout *encoding) effect {
 	switch {
-	case at.kind != legacy:
-		e.clobbers = at.writes()
-	case at.hasModRM:
-		e.clobbers = 1<<at.reg() | 1<<gprAX | 1<<gprCX | 1<<gprDX | 1<<gprBX
-		if r, ok := at.rm(); ok {
+	case layout.kind != legacy:
+		e.clobbers = layout.writes()
+	case layout.hasModRM:
+		e.clobbers = 1<<layout.reg() | 1<<gprAX | 1<<gprCX | 1<<gprDX | 1<<gprBX
+		if r, ok := layout.rm(); ok {
 			e.clobbers |= 1 << r
 		}
 	default:
@@ -136,18 +136,18 @@ func opaqueEffect(e effect, at *encoding) effect {
 	return e
 }
 
-// isEndbr says whether code starts with endbr64 or endbr32.
+// isEndbr reports whether code starts with endbr64 or endbr32.
 func isEndbr(code []byte) bool {
 	return hasPrefix(code, bytesEndbr64) || hasPrefix(code, bytesEndbr32)
 }
 
-// hasPrefix says whether code begins with the bytes of an instruction.
+// hasPrefix reports whether code begins with the bytes of an instruction.
 func hasPrefix(code []byte, instruction string) bool {
 	return len(code) >= len(instruction) && string(code[:len(instruction)]) == instruction
 }
 
-// general is an operand's general register, and the bytes of it that are named; ok is false for an
-// operand that is none.
+// general is an operand's general register, and the number of its bytes that are named;
+// ok is false for another operand.
 func general(a x86asm.Arg) (register uint8, size int, ok bool) {
 	r, isReg := a.(x86asm.Reg)
 	switch {
@@ -169,13 +169,13 @@ func general(a x86asm.Arg) (register uint8, size int, ok bool) {
 	return gprNone, 0, false
 }
 
-// full is a general register named whole.
+// full is the general register that an operand names whole.
 func full(a x86asm.Arg) (register uint8, ok bool) {
 	r, size, ok := general(a)
 	return r, ok && size == 8
 }
 
-// readMemory is an operand in memory; ok is false for one that is none.
+// readMemory reads an operand in memory; ok is false for another operand.
 func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 	x, ok := a.(x86asm.Mem)
 	if !ok {
@@ -202,7 +202,7 @@ func readMemory(inst *x86asm.Inst, a x86asm.Arg) (m memory, ok bool) {
 	return m, true
 }
 
-// write notes that the instruction writes its operand in memory.
+// write records that the instruction writes its operand in memory.
 func (e *effect) write(inst *x86asm.Inst, m memory) {
 	e.hasMem, e.mem = true, m
 	e.size = 64

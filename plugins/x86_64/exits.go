@@ -11,7 +11,7 @@ import (
 // instruction before it wrote the top of the stack.
 type exits struct {
 	*codeflow.Exits[uint64]
-	effect effect // of the instruction that was read last
+	effect effect // of the last instruction that was read
 }
 
 // codeExits is nil where the code cannot be read.
@@ -24,11 +24,11 @@ func codeExits(r *sdk.CodeRange) *sdk.CodeExits {
 }
 
 // Instruction reads the instruction at an address.
-func (x *exits) Instruction(address uint64) (in codeflow.Instruction, ok bool) {
+func (x *exits) Instruction(address uint64) (decoded codeflow.Instruction, ok bool) {
 	if x.effect, ok = readEffect(x.Code[address:]); ok {
-		in = x.effect.instruction()
+		decoded = x.effect.instruction()
 	}
-	return in, ok
+	return decoded, ok
 }
 
 // Join keeps the first state: code is followed once.
@@ -39,7 +39,7 @@ func (x *exits) Join(p *codeflow.Point[uint64], top *uint64, isFirst bool) bool 
 	return isFirst
 }
 
-// Apply notes whether the instruction writes the top of the stack.
+// Apply records whether the instruction writes the top of the stack.
 func (x *exits) Apply(address uint64, top *uint64) {
 	e := &x.effect
 	*top = 0
@@ -55,8 +55,8 @@ func (x *exits) Call(address uint64, top *uint64) {
 	}
 }
 
-// Leave finds the slot through which a jump goes. A return to what was just written is a jump: so do
-// thunks that keep processors from speculating.
+// Leave finds the slot through which a jump goes. A return to an address that was just
+// written is a jump, as in thunks that keep processors from speculating.
 func (x *exits) Leave(address uint64, top *uint64) {
 	switch e := &x.effect; {
 	case e.kind == effectReturn:

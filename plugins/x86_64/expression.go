@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/locexpr"
 )
 
-// maxAssembled bounds the expressions that are kept. Those of a program are few:
-// where registers are in a handful of frames.
+// maxAssembled bounds the number of expressions that are kept. A program has few: the
+// places of registers in a handful of frames.
 const maxAssembled = 4096
 
 // assembled are expressions by their texts.
@@ -32,7 +32,7 @@ func expression(text string) []byte {
 	}
 	expr, err := locexpr.Parse(text, locexpr.TextOptions{Dialect: locexpr.Canonical})
 	if err != nil {
-		panic(fmt.Sprintf("%q: %v", text, err)) // no text is from outside
+		panic(fmt.Sprintf("%q: %v", text, err)) // every text is from this package
 	}
 	expr = slices.Clip(expr)
 	if len(assembled.byText) >= maxAssembled {
@@ -70,8 +70,7 @@ func wordText(register uint32, offset int64) string {
 	return registerText(register, offset) + "; deref"
 }
 
-// chooseText is the text for yes where that of condition gives a number other than
-// zero, else for no.
+// chooseText is the text that computes yes where condition is not zero, else no.
 func chooseText(condition, yes, no string) string {
 	const skipSize = 3
 	return fmt.Sprintf("%s; bra %d; %s; skip %d; %s", condition, len(expression(no))+skipSize, no, len(expression(yes)), yes)

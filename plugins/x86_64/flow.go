@@ -12,7 +12,7 @@ import (
 // maxCode is the size of the largest function that is analysed.
 const maxCode = 1 << 18
 
-// A flow follows code from an instruction over every branch, and finds the
+// flow follows code from an instruction over every branch, and finds the
 // state before each instruction that it reaches. Addresses are offsets in the code.
 type flow struct {
 	*codeflow.Function[state]
@@ -25,18 +25,18 @@ type flow struct {
 	symbols map[uint64]uint8
 	tables  []uint64 // offsets of the jumps through tables
 
-	// Of a trial: the stack pointer that it began with, and another one that it
-	// may become without ever having been below the first.
+	// Of a trial: the stack pointer that it began with, and the one that it may reach
+	// without ever having been below the first.
 	begin, level value
 }
 
-// An arrival is a state that reaches an instruction.
+// arrival is a state that reaches an instruction.
 type arrival = codeflow.Arrival[state]
 
 // point is an instruction that was reached.
 type point = codeflow.Point[state]
 
-// maxCalls is how many calls in a row are taken to return to find evidence.
+// maxCalls is the number of calls in a row that are assumed to return to find evidence.
 const maxCalls = 8
 
 func newFlow(pieces *codeflow.Pieces, start state, isAhead bool) *flow {
@@ -46,8 +46,7 @@ func newFlow(pieces *codeflow.Pieces, start state, isAhead bool) *flow {
 	return f
 }
 
-// effect returns what the instruction at an offset does; nil where there is
-// none.
+// effect returns the effect of the instruction at an offset; nil where there is none.
 func (f *flow) effect(address uint64) *effect {
 	i := f.index.Put(address)
 	if *i == 0 {
@@ -65,7 +64,7 @@ func (f *flow) effect(address uint64) *effect {
 	return &f.effects[*i-1]
 }
 
-// flowKinds are the effects that do not lead to the next instruction alone.
+// flowKinds has the effects that do not lead to the next instruction alone.
 var flowKinds = [...]codeflow.Kind{effectCall: codeflow.Call, effectReturn: codeflow.Return, effectJump: codeflow.Jump,
 	effectBranch: codeflow.Branch, effectStop: codeflow.Stop}
 
@@ -74,19 +73,19 @@ func (e *effect) instruction() codeflow.Instruction {
 }
 
 // Instruction reads the instruction at an offset.
-func (f *flow) Instruction(address uint64) (in codeflow.Instruction, ok bool) {
+func (f *flow) Instruction(address uint64) (decoded codeflow.Instruction, ok bool) {
 	e := f.effect(address)
 	if e == nil {
-		return in, false
+		return decoded, false
 	}
 	return e.instruction(), true
 }
 
 // run follows the code from its first instruction, through jumps, calls and tables.
 //
-// Regions after calls that lead to known code or to a return with the right
-// frame are believed first, and those that contradict it not at all. What no
-// evidence speaks of comes last.
+// Regions after calls that lead to known code or to a return with the right frame are
+// accepted first, and regions that contradict the frame never. Regions without evidence
+// come last.
 func (f *flow) run() error {
 	if err := f.Follow(&arrival{Source: codeflow.None, State: f.start}); err != nil {
 		return err
@@ -97,9 +96,9 @@ func (f *flow) run() error {
 	return f.followTables()
 }
 
-// Examine tries a region, and those behind so many calls. Where those are followed
-// too, it is evidence that the stack pointer becomes that of the tables, in which the
-// function jumps.
+// Examine tries a region, and the regions behind a number of calls. Where these are
+// followed too, it is evidence that the stack pointer becomes the one that the function
+// jumps through tables with.
 func (f *flow) Examine(a *arrival, calls int) codeflow.Trial {
 	f.begin, f.level = a.State.gpr[gprSP], value{}
 	if s := f.tableState(); s != nil && s.gpr[gprSP] != f.begin && calls > 0 {
@@ -111,8 +110,8 @@ func (f *flow) Examine(a *arrival, calls int) codeflow.Trial {
 	return t
 }
 
-// Rank has calls without arguments on the stack judged first: what comes after
-// them may show by which tables the function jumps.
+// Rank has calls without arguments on the stack examined first: the code after them may
+// show through which tables the function jumps.
 func (f *flow) Rank(a *arrival) int {
 	if pushedBefore(f.code, int(a.Address)) > 0 {
 		return 1
@@ -120,11 +119,10 @@ func (f *flow) Rank(a *arrival) int {
 	return 0
 }
 
-// Guess believes a region of which there is no evidence if it may follow its
-// call. In a function that jumps through tables they may lead there: then its
-// frame must be that of the tables, or become it, as after a call whose
-// arguments were pushed. In others it must not follow a call whose arguments
-// stay where they are.
+// Guess accepts a region without evidence if it may follow its call. In a function that
+// jumps through tables, they may lead there: then its frame must be the tables' frame, or
+// become it, as after a call whose arguments were pushed. In other functions it must not
+// follow a call whose arguments stay on the stack.
 func (f *flow) Guess(a *arrival, _ codeflow.Trial) codeflow.Decision {
 	isPlausible := hasDroppedArguments
 	if len(f.tables) > 0 {
@@ -137,14 +135,14 @@ func (f *flow) Guess(a *arrival, _ codeflow.Trial) codeflow.Decision {
 	return codeflow.Refuted
 }
 
-// Apply makes a state that after an instruction.
+// Apply makes a state the one after an instruction.
 func (f *flow) Apply(address uint64, st *state) {
 	e := f.effect(address)
 	st.apply(e, f.symbol(address, e), f.IsAhead)
 }
 
-// Call takes a call of the next instruction for what it does: it reads the PC. One inside the
-// function calls another, with a frame of its own.
+// Call takes a call of the next instruction for a read of the PC. A call inside the
+// function enters another function, with a frame of its own.
 func (f *flow) Call(address, next uint64, st *state) (continues bool) {
 	in := f.effect(address).instruction()
 	target, isInside := f.Target(address, &in)
@@ -158,8 +156,8 @@ func (f *flow) Call(address, next uint64, st *state) (continues bool) {
 	return f.Function.Call(address, next, st)
 }
 
-// Leave judges a region by how it leaves the function: by a return, or by a jump
-// that may be a call in the place of one.
+// Leave judges a region by how it leaves the function: by a return, or by a jump that may
+// be a tail call.
 func (f *flow) Leave(offset uint64, st *state) {
 	e, t, sp := f.effect(offset), f.Trial(), st.gpr[gprSP]
 	switch {
@@ -176,7 +174,7 @@ func (f *flow) Leave(offset uint64, st *state) {
 	}
 }
 
-// symbol is the one that an instruction makes.
+// symbol is the symbol that an instruction makes.
 func (f *flow) symbol(offset uint64, e *effect) uint8 {
 	if e.kind != effectAlign {
 		return 0
@@ -189,8 +187,8 @@ func (f *flow) symbol(offset uint64, e *effect) uint8 {
 	return s
 }
 
-// Join joins a state into that of an instruction. The note of a trial is that the stack pointer
-// was below what it began with.
+// Join joins a state into an instruction's. The note of a trial is that the stack pointer
+// was below its initial value.
 func (f *flow) Join(p *point, st *state, isFirst bool) (hasChanged bool) {
 	if t := f.Trial(); t != nil {
 		sp := st.gpr[gprSP]
@@ -210,17 +208,18 @@ func (f *flow) Merge(a, b *state) (both state, isA, hasLost bool) {
 	return both, both.equal(a), f.Trial() != nil && f.hasLost(a, b, &both)
 }
 
-// hasLost says whether joining two states loses what one of them knew of the
+// hasLost reports whether joining two states loses a fact that one of them had about the
 // frame.
 func (f *flow) hasLost(a, b, both *state) bool {
 	if f.IsAhead {
-		// The preserved registers may hold anything by now.
+		// The preserved registers may have any value by now.
 		return a.gpr[gprSP] != b.gpr[gprSP]
 	}
 	return (a.knows()|b.knows())&^both.knows() != 0
 }
 
-// IsWrongReturn is true for a return where the stack pointer is not at the return address.
+// IsWrongReturn reports whether an instruction is a return where the stack pointer is not
+// at the return address.
 func (f *flow) IsWrongReturn(p *point) bool {
 	e, sp := f.effect(p.Address), p.State.gpr[gprSP]
 	return e != nil && e.kind == effectReturn && sp.kind != unknown && sp != entryValue(gprSP)
@@ -232,8 +231,8 @@ func (f *flow) Row(p *point) (row cfi.Row, ok bool) {
 	return v.row(), v.cfa.Kind != cfi.NoCFA
 }
 
-// knows returns what a state knows of its frame, a bit each: the CFA, the
-// caller's preserved registers and the return address.
+// knows returns the known parts of a state's frame, a bit each: the CFA, the caller's
+// preserved registers and the return address.
 func (s *state) knows() (bits uint32) {
 	v := s.view(&searchOrder, false)
 	if v.cfa.Kind == 0 {

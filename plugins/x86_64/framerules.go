@@ -20,14 +20,13 @@ import (
 // the return address is. The rows of a linkage table and of a signal trampoline
 // are known by their code.
 //
-// A PC that is not exact is an address inside a call that has not returned:
-// the last byte of the call, or what precedes a signal trampoline, which
-// nobody calls.
+// A PC that is not exact is an address inside a call that has not returned: the last byte
+// of the call, or the byte before a signal trampoline, which is never called.
 func (architecture) FrameRules(ctx context.Context, _ sdk.Engine, req *sdk.FrameRulesRequest) (*sdk.FrameRulesAnswer, error) {
 	return codeflow.Answer(ctx, req, frameRules, codeExits)
 }
 
-// reader reads functions. Between two pieces lies int3, longer than an instruction.
+// reader reads functions. Between two pieces it puts int3, longer than an instruction.
 var reader = codeflow.Reader{
 	Unit: 1, MaxCode: maxCode, Separator: bytes.Repeat([]byte{0xCC}, 16),
 	HasEntry: hasEntry, Ahead: aheadRows,
@@ -72,7 +71,7 @@ func frameRules(r *sdk.CodeRange) sdk.FrameRules {
 	return rules
 }
 
-// hasEntry says whether a function begins with a return address on the stack. With its parts it is
+// hasEntry reports whether a function begins with a return address on the stack. With its parts it is
 // read only where nothing else is known of it.
 func hasEntry(r *sdk.CodeRange) bool {
 	kind, _ := functionKinds.Kind(r.Name)
@@ -81,8 +80,7 @@ func hasEntry(r *sdk.CodeRange) bool {
 
 func isLinkage(name string) bool { return strings.Contains(name, "plt") }
 
-// orderOf is the order of registers by which frames of a kind of function are
-// found.
+// orderOf is the order of registers in which frames of a kind of function are searched.
 func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
 	if kind == sdk.StackStartFunction || kind == sdk.StackSwitchFunction {
 		return &stackOrder
@@ -90,7 +88,7 @@ func orderOf(kind sdk.FunctionKind) *[gprCount]uint8 {
 	return &searchOrder
 }
 
-// outermostRow is that of a function that nothing called: the return address is
+// outermostRow is the row of a function that nothing called: the return address is
 // undefined. The CFA is where it would be if the function had been called.
 func outermostRow(start, end uint64) cfi.Row {
 	row := cfi.Row{Start: start, End: end, ReturnAddress: uint64(rip),

@@ -41,10 +41,10 @@ func (f *flow) tableState() *state {
 	return frame
 }
 
-// followTables follows the jumps that go through a table. Where the tables lead
-// is not in the code, but every instruction of a function is reached somehow:
-// what nothing else reaches, is reached through a table. That holds where all
-// the tables of the function are used in one frame.
+// followTables follows the jumps that go through a table. The targets are not in the
+// code, but every instruction of a function is reached somehow: an instruction that
+// nothing else reaches is reached through a table. That holds where all the tables of the
+// function are used in one frame.
 func (f *flow) followTables() error {
 	frame := f.tableState()
 	if frame == nil {
@@ -56,7 +56,7 @@ func (f *flow) followTables() error {
 			start.gpr[r] = value{}
 		}
 	}
-	doubtful, padded := false, false // padded: only padding lies since
+	doubtful, padded := false, false // padded: only padding since
 	for offset := uint64(0); offset < uint64(len(f.code)); {
 		e := f.effect(offset)
 		if e == nil {
@@ -104,7 +104,7 @@ func (f *flow) nextReached(offset uint64) uint64 {
 	return offset
 }
 
-// isThroughTable says whether an indirect jump goes through a table of targets
+// isThroughTable reports whether an indirect jump goes through a table of targets
 // in the function, rather than to another function.
 func (f *flow) isThroughTable(e *effect, s *state) bool {
 	if e.hasMem {

@@ -12,41 +12,41 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// The interpreter of HotSpot, Java's virtual machine, is made at run time, of a
-// piece of code for each bytecode. Its pieces jump to each other, so the code after
-// a call leads to no return. But two things that it does after calls, compiled code
-// does not. Its frame (frame_x86.hpp of OpenJDK) has at rbp a frame record, and
-// below it the stack pointer that the caller had: that is above the arguments,
-// which the caller moved when it is compiled code.
+// The interpreter of HotSpot, Java's virtual machine, is made at run time, of a piece of
+// code for each bytecode. Its pieces jump to each other, so the code after a call leads
+// to no return. But after calls it does two things that compiled code does not. Its frame
+// (frame_x86.hpp of OpenJDK) has at rbp a frame record, and below it the stack pointer
+// that the caller had: that is above the arguments, which the caller moved when it is
+// compiled code.
 
 const (
-	// senderSP is where the caller's stack pointer is, from rbp.
+	// senderSP is the offset of the caller's stack pointer from rbp.
 	senderSP = -8
-	// maxRestore is how many instructions behind a call may come before the
+	// maxRestore is the number of instructions behind a call within which the
 	// interpreter's registers are restored.
 	maxRestore = 64
-	// maxNative is how many instructions are followed behind the call of a native
-	// method.
+	// maxNative is the number of instructions that are followed behind the call of a
+	// native method.
 	maxNative = 1 << 10
-	// maxArguments is how far a caller may have moved its stack pointer.
+	// maxArguments is the farthest that a caller may have moved its stack pointer.
 	maxArguments = 1 << 16
 )
 
 // interpreterRow is the row of a call in the interpreter.
-func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+func interpreterRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 	if r.Exact || r.Bounded {
 		return row, false
 	}
 	// A bytecode that calls a method pushes an address to return to, which follows
 	// no call.
-	resume := at + 1
+	resume := offset + 1
 	isCall := callBefore(r.Code[:resume]) >= sdk.AfterDirectCall
 	if !mayLeadTo(r.Code, resume, maxRestore, isBytecodeRestore) && !(isCall && mayLeadTo(r.Code, resume, maxNative, isInterpreterExit)) {
 		return row, false
 	}
-	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(resume), ReturnAddress: uint64(rip),
+	row = cfi.Row{Start: r.Start + uint64(offset), End: r.Start + uint64(resume), ReturnAddress: uint64(rip),
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: uint64(rbp), Offset: 16}}
-	// What Java's code needs of its caller is in the frame.
+	// Java's code has all that it needs of its caller in the frame.
 	for _, register := range calleeSaved {
 		rule := cfi.Rule{Kind: cfi.Undefined}
 		if register == rbp {
@@ -61,21 +61,22 @@ func interpreterRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	return row, true
 }
 
-// callerSP is the stack pointer of the caller of an interpreted method: what the
-// frame says, if that is at or above the CFA and near it; else the CFA.
+// callerSP is the expression for the stack pointer of the caller of an interpreted
+// method: the frame's record of it, if that is at or above the CFA and near it; else the
+// CFA.
 var callerSP = sync.OnceValue(func() []byte {
 	said, cfa := wordText(rbp, senderSP), registerText(rbp, 16)
 	above := fmt.Sprintf("%s; %s; minus", said, cfa)
-	// The stack holds how far it is above the CFA, and whether that may be.
+	// The stack has its distance above the CFA, and whether that is plausible.
 	isNear := fmt.Sprintf("dup; constu %d; lt; over; lit0; ge; and", maxArguments)
 	return expression(above + "; " + isNear + "; bra 2; drop; lit0; " + cfa + "; plus")
 })
 
-// mayLeadTo says whether code at an offset leads, within a number of instructions, to
-// some that are looked for.
-func mayLeadTo(code []byte, at, most int, found func([]byte) bool) bool {
+// mayLeadTo reports whether code at an offset leads, within a number of instructions, to
+// code that found accepts.
+func mayLeadTo(code []byte, offset, most int, found func([]byte) bool) bool {
 	seen := map[int]bool{}
-	for waiting := []int{at}; len(waiting) > 0 && len(seen) < most; {
+	for waiting := []int{offset}; len(waiting) > 0 && len(seen) < most; {
 		at := waiting[0]
 		waiting = waiting[1:]
 		if !isInside(at, code) || seen[at] {
@@ -98,7 +99,7 @@ func mayLeadTo(code []byte, at, most int, found func([]byte) bool) bool {
 	return false
 }
 
-// isBytecodeRestore says whether code loads the position in the bytecode into r13 and
+// isBytecodeRestore reports whether code loads the position in the bytecode into r13 and
 // the local variables into r14, from two words of the frame beside each other.
 func isBytecodeRestore(code []byte) bool {
 	position, rest, ok := nextEffect(code)
@@ -109,7 +110,7 @@ func isBytecodeRestore(code []byte) bool {
 	return ok && locals.kind == effectLoad && locals.dst == gprR14 && locals.mem.base == gprBP && locals.mem.offset == position.mem.offset+8
 }
 
-// isInterpreterExit says whether code takes down the frame of a method: it loads the
+// isInterpreterExit reports whether code takes down the frame of a method: it loads the
 // caller's stack pointer, and jumps to the return address that it pops.
 func isInterpreterExit(code []byte) bool {
 	sp, rest, ok := nextEffect(code)
@@ -140,4 +141,4 @@ func nextEffect(code []byte) (e effect, rest []byte, ok bool) {
 	return e, code[e.length:], true
 }
 
-func isInside(at int, code []byte) bool { return at >= 0 && at < len(code) }
+func isInside(offset int, code []byte) bool { return offset >= 0 && offset < len(code) }

@@ -2,11 +2,10 @@
 
 package x86_64
 
-// An encoding is the layout of one instruction: where its parts are, without
-// what it does. It is found by tables of its own, not by the disassembler,
-// which takes some instructions for shorter or longer ones (endbr64,
-// vzeroupper) and does not know all. Intel SDM volume 2, chapter 2 and
-// appendix A; AMD APM volume 3 for XOP.
+// encoding is the layout of one instruction: the places of its parts, not its meaning. It
+// is found by tables of its own, not by the disassembler, which takes some instructions
+// for shorter or longer ones (endbr64, vzeroupper) and does not know all. Intel SDM
+// volume 2, chapter 2 and appendix A; AMD APM volume 3 for XOP.
 type encoding struct {
 	length    int
 	kind      encodingKind
@@ -19,7 +18,7 @@ type encoding struct {
 	address32 bool // the prefix for 32-bit addresses
 	hasModRM  bool
 	modRM     byte
-	behind    uint8 // the offset of what follows ModRM: SIB, displacement
+	behind    uint8 // the offset of the bytes behind ModRM: SIB, displacement
 	immediate int   // bytes, at the end
 }
 
@@ -47,33 +46,33 @@ func layout(code []byte) (e encoding, ok bool) {
 	if class&modrm != 0 {
 		e.hasModRM = true
 		e.modRM = r.next()
-		e.behind = uint8(r.at) //nolint:gosec // at most maxInstruction and some
-		r.at += e.displacement(r.code, r.at)
+		e.behind = uint8(r.offset) //nolint:gosec // at most maxInstruction and some
+		r.offset += e.displacement(r.code, r.offset)
 	}
 	if class&rel32 != 0 && e.operand16 && !e.isWide() {
 		return e, false
 	}
 	e.immediate = e.immediateSize(class)
-	e.length = r.at + e.immediate
+	e.length = r.offset + e.immediate
 	return e, e.length <= len(r.code)
 }
 
-// A layoutReader reads the bytes of an instruction. Behind the end of the code it
-// reads zeros: the length then says that the instruction does not end in the code.
+// layoutReader reads the bytes of an instruction. Behind the end of the code it reads
+// zeros: the length then shows that the instruction does not end in the code.
 type layoutReader struct {
-	code []byte
-	at   int
+	code   []byte
+	offset int
 }
 
 func (r *layoutReader) next() (b byte) {
-	if r.at < len(r.code) {
-		b = r.code[r.at]
+	if r.offset < len(r.code) {
+		b = r.code[r.offset]
 	}
-	r.at++
+	r.offset++
 	return b
 }
 
-// isPrefix are the bytes that are prefixes, without REX.
+// isPrefix has the bytes that are prefixes, without REX.
 var isPrefix = [256]bool{
 	prefixES: true, prefixCS: true, prefixSS: true, prefixDS: true, prefixFS: true, prefixGS: true,
 	prefixOperand16: true, prefixAddress32: true, prefixLock: true, prefixRepne: true, prefixRep: true,
@@ -82,7 +81,7 @@ var isPrefix = [256]bool{
 // prefixes reads the prefixes, and returns the byte behind them.
 func (r *layoutReader) prefixes(e *encoding) (op byte, ok bool) {
 	for {
-		if r.at >= len(r.code) {
+		if r.offset >= len(r.code) {
 			return 0, false
 		}
 		if op = r.next(); !isPrefix[op] {
@@ -110,7 +109,7 @@ func (r *layoutReader) prefixes(e *encoding) (op byte, ok bool) {
 	return op, true
 }
 
-// opcode reads the opcode of which op is the first byte, and classes it.
+// opcode reads the opcode that begins with op, and returns its class.
 func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
 	plain := e.rex == 0 && e.simd == 0
 	switch {
@@ -129,10 +128,10 @@ func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
 		p, q := r.vectorBytes(e)
 		r.next()
 		if p&8 != 0 || q&4 == 0 {
-			return bad, false // APX's forms of EVEX are not read
+			return bad, false // APX's variants of EVEX are not read
 		}
 		e.kind, e.opcodeMap = evex, p&7
-	case op == xopByte && plain && r.at < len(r.code) && r.code[r.at]&31 >= mapXOP8:
+	case op == xopByte && plain && r.offset < len(r.code) && r.code[r.offset]&31 >= mapXOP8:
 		p, _ := r.vectorBytes(e)
 		e.kind, e.opcodeMap, e.simd = xop, p&31, 0
 	default:
@@ -143,8 +142,7 @@ func (r *layoutReader) opcode(e *encoding, op byte) (class uint16, ok bool) {
 	return vectorClass(e), true
 }
 
-// vectorBytes reads the two bytes in which VEX of three bytes, EVEX and XOP are
-// alike.
+// vectorBytes reads the two bytes that VEX of three bytes, EVEX and XOP have in common.
 func (r *layoutReader) vectorBytes(e *encoding) (p, q byte) {
 	p, q = r.next(), r.next()
 	e.rex = rexBase | ^p>>5&(rexR|rexX|rexB) | q>>4&rexW
@@ -173,10 +171,10 @@ func (r *layoutReader) escapedOpcode(e *encoding) (class uint16) {
 	return class
 }
 
-// isWide says whether the operands have 64 bits by REX.W.
+// isWide reports whether the operands have 64 bits by REX.W.
 func (e *encoding) isWide() bool { return e.rex&rexW != 0 }
 
-// immediateSize is how many bytes follow the displacement in an instruction of a
+// immediateSize is the number of bytes behind the displacement in an instruction of a
 // class.
 func (e *encoding) immediateSize(class uint16) (size int) {
 	if class&group3 != 0 && e.modRMReg() > 1 {
@@ -201,7 +199,7 @@ func (e *encoding) immediateSize(class uint16) (size int) {
 	return size
 }
 
-// vexPrefix are the mandatory prefixes as VEX, EVEX and XOP number them.
+// vexPrefix has the mandatory prefixes as VEX, EVEX and XOP number them.
 var vexPrefix = [4]byte{0, prefixOperand16, prefixRep, prefixRepne}
 
 // vectorClass classes the opcodes of VEX, EVEX and XOP.
@@ -230,8 +228,8 @@ func vectorClass(e *encoding) uint16 {
 	return bad
 }
 
-// displacement returns how many bytes the SIB byte and the displacement take,
-// which begin at code[i].
+// displacement returns the number of bytes of the SIB byte and the displacement, which
+// begin at code[i].
 func (e *encoding) displacement(code []byte, i int) int {
 	mod, rm := e.modRM>>6, e.modRM&7
 	n := 0
@@ -256,7 +254,7 @@ func (e *encoding) displacement(code []byte, i int) int {
 // modRMReg is the field of ModRM that names a register or extends the opcode.
 func (e *encoding) modRMReg() uint8 { return e.modRM >> 3 & 7 }
 
-// reg and rm are the registers that ModRM names; rm only where it is no memory.
+// reg and rm are the registers that ModRM names; rm only where it is not memory.
 func (e *encoding) reg() uint8 { return e.modRMReg() | e.rex<<1&8 }
 func (e *encoding) rm() (register uint8, ok bool) {
 	return e.modRM&7 | e.rex<<3&8, e.modRM>>6 == 3

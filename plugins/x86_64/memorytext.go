@@ -14,14 +14,14 @@ import (
 // positive, leaves out an address of 0, takes bytes of VEX and EVEX for prefixes of segments,
 // and forgets that such an instruction addresses memory relative to RIP.
 
-// standIn is the displacement of an operand in the place of the one in memory, which is
+// syntheticDisp is the displacement of an operand that replaces the one in memory, and is
 // then found in the text.
-const standIn = 0x7ddc0de5eed1
+const syntheticDisp = 0x7ddc0de5eed1
 
-var standInText = regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", standIn))
+var syntheticText = regexp.MustCompile(fmt.Sprintf("((?:%%[c-gs]s:)*)%#x", syntheticDisp))
 
-// replaceMemory puts another operand in the place of an instruction's one in memory, and
-// returns what puts the text of the right one into that of the instruction.
+// replaceMemory replaces an instruction's operand in memory by a synthetic one, and
+// returns a function that puts the text of the right one into the instruction's.
 func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(text string) string) {
 	asIs := func(text string) string { return text }
 	if !e.hasModRM || e.modRM>>6 == 3 {
@@ -32,7 +32,7 @@ func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(t
 		switch {
 		case !ok:
 			continue
-		case m.Disp == int64(uint32(m.Disp)): //nolint:gosec // the bits are what is wanted
+		case m.Disp == int64(uint32(m.Disp)): //nolint:gosec // only the bits count
 			m.Disp = int64(int32(m.Disp)) //nolint:gosec // likewise
 		}
 		if m.Index >= x86asm.X0 { // a vector of indices
@@ -40,9 +40,9 @@ func (e *encoding) replaceMemory(code []byte, inst *x86asm.Inst) (restore func(t
 			return asIs
 		}
 		operand := e.memoryText(&m)
-		inst.Args[i] = x86asm.Mem{Segment: m.Segment, Disp: standIn}
+		inst.Args[i] = x86asm.Mem{Segment: m.Segment, Disp: syntheticDisp}
 		return func(text string) string {
-			return standInText.ReplaceAllStringFunc(text, func(found string) string {
+			return syntheticText.ReplaceAllStringFunc(text, func(found string) string {
 				segment, _, _ := strings.Cut(found, "0x")
 				if e.kind != legacy {
 					segment = segmentText(code)

@@ -10,26 +10,24 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// functionKinds are the functions at which a stack is not what call frame
-// information says, by symbol. Nothing calls those where the kernel or a
-// dynamic linker begins.
+// functionKinds has the functions at which a stack differs from its call frame
+// information, by symbol. The kernel and dynamic linkers begin at functions that nothing
+// calls.
 //
 // Of Go, runtime.goexit and rt0_go are marked TOPFRAME by its assembler
 // (src/runtime/asm_amd64.s). It marks runtime.mstart too, but that has a caller:
-// runtime.clone, in whose child the new stack begins. The others call on
-// another stack than they were called on, and the word above their frame is
-// whatever an earlier call left there; of the StackSwitchFunctions the code tells the way
-// back (stackswitch.go). runtime.sigreturn__sigaction is what
-// Go's signal handlers return to; its call frame information is that of a
-// function that was called. A handler calls the injected ones by pushing the
+// runtime.clone, in whose child the new stack begins. The others call on another stack
+// than they were called on, and the word above their frame is whatever an earlier call
+// left there; the code of StackSwitchFunctions shows how to get back (stackswitch.go).
+// Go's signal handlers return to runtime.sigreturn__sigaction; its call frame information
+// describes a function that was called. A handler calls the injected ones by pushing the
 // interrupted PC, as the runtime's own traceback knows (unwinder.next in
 // src/runtime/traceback.go).
 //
-// The last ones load or align the stack pointer, mostly to call C or the vDSO,
-// which Go's call frame information does not know: its CFA is wrong from there
-// on. Their code says that the frame pointer holds, or that nothing does.
-// syscall.rawVforkSyscall keeps its return address in a register, from a child that
-// has the same stack.
+// The last ones load or align the stack pointer, mostly to call C or the vDSO, which Go's
+// call frame information does not know: its CFA is wrong from there on. Their code shows
+// that the frame pointer is right, or that nothing is. syscall.rawVforkSyscall keeps its
+// return address in a register, from a child that has the same stack.
 var functionKinds = codeflow.FunctionKinds{
 	"_start":         sdk.OutermostFunction,
 	"_dl_start_user": sdk.OutermostFunction,
@@ -70,9 +68,9 @@ var functionKinds = codeflow.FunctionKinds{
 	"time.now":                    sdk.TrampolineFunction,
 }
 
-// OpenObject finds the functions of a code object that are not as their call
-// frame information says, and whether it is Go's: Go's functions preserve no
-// register for their callers (Go internal ABI, "Architecture specifics, amd64").
+// OpenObject finds the functions of a code object that differ from their call frame
+// information, and whether it is Go's: Go's functions preserve no register for their
+// callers (Go internal ABI, "Architecture specifics, amd64").
 func (architecture) OpenObject(_ context.Context, _ sdk.Engine, req *sdk.OpenObjectRequest) (*sdk.OpenObjectAnswer, error) {
 	answer := &sdk.OpenObjectAnswer{}
 	if req.Machine != machine {

@@ -2,7 +2,7 @@
 
 package x86_64
 
-// Classes of opcodes, by what follows them.
+// Classes of opcodes, by the bytes that follow them.
 const (
 	bad  = 0 // no instruction in 64-bit mode
 	none = 1 << iota

@@ -17,7 +17,7 @@ const (
 	prefixRep       = 0xf3
 )
 
-// REX (2.2.1). VEX, EVEX and XOP have its bits, inverted but for W.
+// REX (2.2.1). VEX, EVEX and XOP have its bits, inverted except W.
 const (
 	rexMask = 0xf0
 	rexBase = 0x40
@@ -27,7 +27,7 @@ const (
 	rexB    = 1
 )
 
-// What begins another map of opcodes than that of one byte.
+// Bytes that begin another map of opcodes than the one-byte map.
 const (
 	escape   = 0x0f
 	escape38 = 0x38 // after escape
@@ -79,7 +79,7 @@ const (
 
 // Opcodes after 0F 38.
 const (
-	opGeneral38 = 0xe0 // from here on those of VEX are about general registers
+	opGeneral38 = 0xe0 // from here on VEX opcodes use general registers
 	opBls       = 0xf3 // blsr, blsmsk, blsi
 	opMulx      = 0xf6
 )
@@ -93,7 +93,7 @@ const (
 	opRorx      = 0xf0
 )
 
-// Whole instructions, as code is held against them.
+// Whole instructions that code is compared with.
 const (
 	bytesEndbr32    = "\xf3\x0f\x1e\xfb"
 	bytesEndbr64    = "\xf3\x0f\x1e\xfa"
@@ -116,7 +116,7 @@ const (
 )
 
 // The beginnings of instructions that linkage tables consist of. A displacement or an
-// immediate of four bytes follows, but where none is named.
+// immediate of four bytes follows unless noted.
 const (
 	bytesBnd     = "\xf2"         // the prefix of the instruction behind it
 	bytesJump    = "\xe9"         // jmp rel32

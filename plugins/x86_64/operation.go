@@ -4,36 +4,36 @@ package x86_64
 
 import "golang.org/x/arch/x86/x86asm"
 
-// An operation is what the instructions of a name do.
+// operation is the effect of the instructions of a name.
 type operation struct {
 	writes uint16 // general registers that are written without being named
 	flags  operationFlags
-	form   form
+	role   operandRole
 }
 
-// A form is how the effect depends on the operands.
-type form uint8
+// operandRole is how the effect depends on the operands.
+type operandRole uint8
 
 const (
-	formPlain form = iota // not at all
-	formCall
-	formJump
-	formReturn
-	formPush
-	formPop
-	formLeave
-	formEnter
-	formInterrupt
-	formNop
-	formMove
-	formExtend
-	formExtendAX
-	formAddress
-	formAdd
-	formIncrement
-	formAnd
-	formExchange
-	formMultiply
+	rolePlain operandRole = iota // not at all
+	roleCall
+	roleJump
+	roleReturn
+	rolePush
+	rolePop
+	roleLeave
+	roleEnter
+	roleInterrupt
+	roleNop
+	roleMove
+	roleExtend
+	roleExtendAX
+	roleAddress
+	roleAdd
+	roleIncrement
+	roleAnd
+	roleExchange
+	roleMultiply
 )
 
 type operationFlags uint8
@@ -41,7 +41,7 @@ type operationFlags uint8
 const (
 	readsFirst   operationFlags = 1 << iota // the first operand is only read
 	writesSecond                            // the second operand is written too
-	writesByCX                              // how much memory is written, registers say
+	writesByCX                              // registers have the size of the memory that is written
 	endsFlow                                // nothing follows
 )
 
@@ -54,43 +54,43 @@ const (
 	writesDI = 1 << gprDI
 )
 
-// operationGroups have each operation once; one that is absent writes its first operand,
-// and nothing else. Intel SDM volume 2, chapters 3 to 6.
+// operationGroups has each operation once; an operation that is absent writes its first
+// operand, and nothing else. Intel SDM volume 2, chapters 3 to 6.
 var operationGroups = []struct {
 	operation
 	ops []x86asm.Op
 }{
-	// What makes frames, and where control goes.
-	{operation{form: formCall}, []x86asm.Op{x86asm.CALL}},
-	{operation{form: formJump}, []x86asm.Op{x86asm.JMP}},
-	{operation{form: formReturn}, []x86asm.Op{x86asm.RET}},
-	{operation{form: formPush}, []x86asm.Op{x86asm.PUSH, x86asm.PUSHF, x86asm.PUSHFQ, x86asm.PUSHFD}},
-	{operation{form: formPop}, []x86asm.Op{x86asm.POP, x86asm.POPF, x86asm.POPFQ, x86asm.POPFD}},
-	{operation{form: formLeave}, []x86asm.Op{x86asm.LEAVE}},
-	{operation{form: formEnter}, []x86asm.Op{x86asm.ENTER}},
+	// Frames and control flow.
+	{operation{role: roleCall}, []x86asm.Op{x86asm.CALL}},
+	{operation{role: roleJump}, []x86asm.Op{x86asm.JMP}},
+	{operation{role: roleReturn}, []x86asm.Op{x86asm.RET}},
+	{operation{role: rolePush}, []x86asm.Op{x86asm.PUSH, x86asm.PUSHF, x86asm.PUSHFQ, x86asm.PUSHFD}},
+	{operation{role: rolePop}, []x86asm.Op{x86asm.POP, x86asm.POPF, x86asm.POPFQ, x86asm.POPFD}},
+	{operation{role: roleLeave}, []x86asm.Op{x86asm.LEAVE}},
+	{operation{role: roleEnter}, []x86asm.Op{x86asm.ENTER}},
 	{operation{flags: endsFlow}, []x86asm.Op{
 		x86asm.HLT, x86asm.UD1, x86asm.UD2, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ, x86asm.SYSRET, x86asm.SYSEXIT,
 		x86asm.LRET, x86asm.LJMP, x86asm.LCALL, x86asm.RSM,
 	}},
 	{operation{writes: writesCX}, []x86asm.Op{x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE}},
 	{operation{writes: writesAX}, []x86asm.Op{x86asm.XBEGIN}},
-	{operation{writes: writesAX, form: formInterrupt}, []x86asm.Op{x86asm.INT}},
+	{operation{writes: writesAX, role: roleInterrupt}, []x86asm.Op{x86asm.INT}},
 	{operation{writes: writesAX | writesCX | 1<<gprR11}, []x86asm.Op{x86asm.SYSCALL}},
 	{operation{writes: preserved ^ 0xffff}, []x86asm.Op{x86asm.SYSENTER}},
-	{operation{form: formNop}, []x86asm.Op{x86asm.NOP, x86asm.FNOP}},
+	{operation{role: roleNop}, []x86asm.Op{x86asm.NOP, x86asm.FNOP}},
 
-	// What moves and computes addresses.
-	{operation{form: formMove}, []x86asm.Op{x86asm.MOV}},
-	{operation{form: formExtend}, []x86asm.Op{x86asm.MOVSXD}},
-	{operation{form: formExtendAX}, []x86asm.Op{x86asm.CDQE}},
-	{operation{form: formAddress}, []x86asm.Op{x86asm.LEA}},
-	{operation{form: formAdd}, []x86asm.Op{x86asm.ADD, x86asm.SUB}},
-	{operation{form: formIncrement}, []x86asm.Op{x86asm.INC, x86asm.DEC}},
-	{operation{form: formAnd}, []x86asm.Op{x86asm.AND}},
-	{operation{form: formExchange}, []x86asm.Op{x86asm.XCHG}},
+	// Moves and computed addresses.
+	{operation{role: roleMove}, []x86asm.Op{x86asm.MOV}},
+	{operation{role: roleExtend}, []x86asm.Op{x86asm.MOVSXD}},
+	{operation{role: roleExtendAX}, []x86asm.Op{x86asm.CDQE}},
+	{operation{role: roleAddress}, []x86asm.Op{x86asm.LEA}},
+	{operation{role: roleAdd}, []x86asm.Op{x86asm.ADD, x86asm.SUB}},
+	{operation{role: roleIncrement}, []x86asm.Op{x86asm.INC, x86asm.DEC}},
+	{operation{role: roleAnd}, []x86asm.Op{x86asm.AND}},
+	{operation{role: roleExchange}, []x86asm.Op{x86asm.XCHG}},
 	{operation{flags: writesSecond}, []x86asm.Op{x86asm.XADD, x86asm.MULX}},
 
-	// What only reads its operands.
+	// Operands that are only read.
 	{operation{flags: readsFirst}, []x86asm.Op{
 		x86asm.CMP, x86asm.TEST, x86asm.BT, x86asm.UCOMISS, x86asm.UCOMISD, x86asm.COMISS, x86asm.COMISD,
 		x86asm.OUT, x86asm.VERR, x86asm.VERW, x86asm.LLDT, x86asm.LTR, x86asm.LMSW, x86asm.WRFSBASE, x86asm.WRGSBASE,
@@ -99,8 +99,8 @@ var operationGroups = []struct {
 	}},
 	{operation{flags: readsFirst, writes: writesAX | writesDX}, []x86asm.Op{x86asm.MUL, x86asm.DIV, x86asm.IDIV}},
 
-	// What writes registers that it does not name.
-	{operation{writes: writesAX | writesDX, form: formMultiply}, []x86asm.Op{x86asm.IMUL}},
+	// Writes of registers that are not named.
+	{operation{writes: writesAX | writesDX, role: roleMultiply}, []x86asm.Op{x86asm.IMUL}},
 	{operation{writes: writesAX}, []x86asm.Op{x86asm.CBW, x86asm.CWDE, x86asm.LAHF, x86asm.XLATB, x86asm.CMPXCHG}},
 	{operation{writes: writesDX}, []x86asm.Op{x86asm.CWD, x86asm.CDQ, x86asm.CQO}},
 	{operation{writes: writesCX}, []x86asm.Op{x86asm.PCMPESTRI, x86asm.PCMPISTRI}},
@@ -110,7 +110,7 @@ var operationGroups = []struct {
 	{operation{writes: writesAX | writesCX | writesDX}, []x86asm.Op{x86asm.RDTSCP}},
 	{operation{writes: writesAX | writesBX | writesCX | writesDX}, []x86asm.Op{x86asm.CPUID}},
 
-	// What goes through memory by rsi and rdi, as often as rcx says.
+	// String instructions: memory at rsi and rdi, rcx times.
 	{operation{writes: writesAX | writesSI}, []x86asm.Op{x86asm.LODSB, x86asm.LODSW, x86asm.LODSD, x86asm.LODSQ}},
 	{operation{writes: writesSI | writesDI | writesCX, flags: writesByCX}, []x86asm.Op{
 		x86asm.MOVSB, x86asm.MOVSW, x86asm.MOVSD, x86asm.MOVSQ, x86asm.CMPSB, x86asm.CMPSW, x86asm.CMPSD, x86asm.CMPSQ,
@@ -136,7 +136,7 @@ var operations = func() []operation {
 	return list
 }()
 
-// operationOf is what the instructions of a name do.
+// operationOf is the operation of the instructions of a name.
 func operationOf(op x86asm.Op) *operation {
 	if int(op) < len(operations) {
 		return &operations[op]
@@ -144,7 +144,7 @@ func operationOf(op x86asm.Op) *operation {
 	return &operations[0]
 }
 
-// operands are those of an instruction.
+// operands has the operands of an instruction.
 type operands struct {
 	inst          *x86asm.Inst
 	first, second x86asm.Arg
@@ -165,7 +165,7 @@ func (o *operands) from() (memory, bool) { return readMemory(o.inst, o.second) }
 // src is the second operand where it is a general register that is named whole.
 func (o *operands) src() (register uint8, ok bool) { return full(o.second) }
 
-// is16 says whether the operands have 16 bits.
+// is16 reports whether the operands have 16 bits.
 func (o *operands) is16() bool { return o.inst.DataSize == 16 }
 
 // target is where the instruction goes, from its beginning.
@@ -179,7 +179,7 @@ func (e *effect) read(inst *x86asm.Inst) {
 	o.dst, o.dstSize, o.isDst = general(o.first)
 	o.isWide = o.isDst && o.dstSize == 8
 	e.clobbers, e.size = op.writes, 8
-	if e.readForm(op.form, &o) {
+	if e.readOperands(op.role, &o) {
 		return
 	}
 	switch {
@@ -205,46 +205,46 @@ func (e *effect) read(inst *x86asm.Inst) {
 	}
 }
 
-// readForm fills e as the operands of a form say. It returns true where that is all that
-// the instruction does; otherwise it writes its first operand, as flags say. (A table of
-// functions would have every operand allocated.)
-func (e *effect) readForm(f form, o *operands) (done bool) {
-	switch f {
-	case formCall:
+// readOperands fills e by a role of the operands. It returns true where that is all that
+// the instruction does; otherwise the instruction writes its first operand, as flags say.
+// (A table of functions would have every operand allocated.)
+func (e *effect) readOperands(role operandRole, o *operands) (done bool) {
+	switch role {
+	case roleCall:
 		return readCall(e, o)
-	case formJump:
+	case roleJump:
 		return readJump(e, o)
-	case formReturn:
+	case roleReturn:
 		return readReturn(e, o)
-	case formPush:
+	case rolePush:
 		return readPush(e, o)
-	case formPop:
+	case rolePop:
 		return readPop(e, o)
-	case formLeave:
+	case roleLeave:
 		return readLeave(e, o)
-	case formEnter:
+	case roleEnter:
 		return readEnter(e, o)
-	case formInterrupt:
+	case roleInterrupt:
 		return readInterrupt(e, o)
-	case formNop:
+	case roleNop:
 		return readNop(e, o)
-	case formMove:
+	case roleMove:
 		return readMove(e, o)
-	case formExtend:
+	case roleExtend:
 		return readExtend(e, o)
-	case formExtendAX:
+	case roleExtendAX:
 		return readExtendAX(e, o)
-	case formAddress:
+	case roleAddress:
 		return readAddress(e, o)
-	case formAdd:
+	case roleAdd:
 		return readAdd(e, o)
-	case formIncrement:
+	case roleIncrement:
 		return readIncrement(e, o)
-	case formAnd:
+	case roleAnd:
 		return readAnd(e, o)
-	case formExchange:
+	case roleExchange:
 		return readExchange(e, o)
-	case formMultiply:
+	case roleMultiply:
 		return readMultiply(e, o)
 	}
 	return false
@@ -422,8 +422,8 @@ func readAnd(e *effect, o *operands) bool {
 	return true
 }
 
-// readExchange takes an exchange of a register with itself for a filler, but for that
-// of 32 bits, which clears the others.
+// readExchange takes an exchange of a register with itself for a filler, except the
+// 32-bit exchange, which clears the upper bits.
 func readExchange(e *effect, o *operands) bool {
 	if r, size, ok := general(o.second); ok && o.isDst && r == o.dst && size == o.dstSize && size != 4 {
 		e.filler = true
@@ -444,8 +444,7 @@ func readExchange(e *effect, o *operands) bool {
 	return true
 }
 
-// readMultiply tells the form with one operand, which writes rdx:rax, from the
-// others.
+// readMultiply tells the variant with one operand, which writes rdx:rax, from the others.
 func readMultiply(e *effect, o *operands) bool {
 	if o.second != nil {
 		e.clobbers = 0

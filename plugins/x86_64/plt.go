@@ -10,17 +10,17 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// A stub is the code of an entry of a procedure linkage table.
+// stub is the code of an entry of a procedure linkage table.
 type stub struct {
-	cfa  int64 // how far above the stack pointer the CFA is at its beginning
+	cfa  int64 // the distance of the CFA above the stack pointer at its beginning
 	code []stubInstruction
-	// header says that this is the first entry, whose jump goes through the word
-	// after the one that it pushes. (An entry for TLS descriptors looks the same
-	// but for that, and is called with less on the stack.)
+	// header marks the first entry, whose jump goes through the word after the one that
+	// it pushes. (An entry for TLS descriptors is the same except for that, and is called
+	// with less on the stack.)
 	header bool
 }
 
-// A stubInstruction begins with bytes, which any others may follow.
+// stubInstruction begins with bytes, which any others may follow.
 type stubInstruction struct {
 	bytes  string
 	any    int
@@ -40,8 +40,8 @@ var (
 	bndJumpRIP = stubInstruction{bytes: bytesBnd + bytesJumpRIP, any: 4}
 )
 
-// The entries that linkers write (psABI 5.2; the forms for BND and IBT of GNU
-// ld, lld and mold). The index is pushed before the first entry is entered.
+// The entries that linkers write (psABI 5.2; the variants for BND and IBT of GNU ld, lld
+// and mold). The index is pushed before the first entry is entered.
 var stubs = []stub{
 	{cfa: 16, code: []stubInstruction{pushRIP, jumpRIP}, header: true},
 	{cfa: 16, code: []stubInstruction{pushRIP, bndJumpRIP}, header: true},
@@ -67,10 +67,9 @@ func (s *stub) length() (n int) {
 	return n
 }
 
-// pltRows returns the rows of the entry of a linkage table in which an
-// instruction begins at an offset. Entries begin on 8 bytes. Of entries that
-// hold each other the longest counts. No entry calls, so a PC inside a call is
-// in none.
+// pltRows returns the rows of the entry of a linkage table in which an instruction begins
+// at an offset. Entries begin on 8 bytes. Of entries that contain each other the longest
+// counts. No entry calls, so a PC inside a call is in none.
 func pltRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	if !r.Exact {
 		return nil
@@ -90,7 +89,7 @@ func pltRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	return nil
 }
 
-// rows are those of the entry at an address.
+// rows returns the rows of the entry at an address.
 func (s *stub) rows(address uint64) []cfi.Row {
 	var rows codeflow.Rows
 	cfa := s.cfa
@@ -119,7 +118,7 @@ func (s *stub) isAt(code []byte) bool {
 	return true
 }
 
-// isInstructionStart says whether an instruction begins at an offset of code that begins
+// isInstructionStart reports whether an instruction begins at an offset of code that begins
 // with one.
 func isInstructionStart(code []byte, offset int) bool {
 	start := 0
@@ -133,7 +132,7 @@ func isInstructionStart(code []byte, offset int) bool {
 	return start == offset
 }
 
-// isHeader says whether the jump goes through the word after the pushed one. The push
+// isHeader reports whether the jump goes through the word after the pushed one. The push
 // and the jump are the last two instructions, and end with a displacement.
 func (s *stub) isHeader(code []byte) bool {
 	const displacement = 4

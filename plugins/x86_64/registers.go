@@ -26,7 +26,7 @@ const (
 	rip // the return address column; as a register of the top frame, the PC
 )
 
-// The registers that are no general ones.
+// The other registers.
 const (
 	xmm0   uint32 = 17 // to xmm15, 32
 	st0    uint32 = 33 // to st7, 40

@@ -49,8 +49,8 @@ func prstatusFields() []sdk.RegisterField {
 // legacy area of XSAVE, FltSave of a CONTEXT) that begin at byte base of a
 // record. Intel SDM volume 1, table 10-2.
 //
-// mm0 to mm7 are not there: which of the eight slots holds one depends on the
-// top-of-stack field of the status word.
+// mm0 to mm7 are not there: the slot of each depends on the top-of-stack field of the
+// status word.
 func fxsaveFields(base uint32) []sdk.RegisterField {
 	fields := []sdk.RegisterField{
 		{Offset: base + 0, Size: 2, Register: fcw},
@@ -66,12 +66,11 @@ func fxsaveFields(base uint32) []sdk.RegisterField {
 	return fields
 }
 
-// xstateFields lays out the standard form of the XSAVE area as far as its places
-// are the same on every processor: the legacy area, and the high halves of ymm0
-// to ymm15. Where the components of AVX-512 lie, the processor says by CPUID
-// leaf 0xD (Intel SDM volume 1, 13.5): k0 to k7 are at 1088 on Intel's
-// processors, at 832 on AMD's. The note does not say which, so they are absent
-// rather than wrong.
+// xstateFields lays out the standard form of the XSAVE area as far as its places are the
+// same on every processor: the legacy area, and the high halves of ymm0 to ymm15. The
+// places of the components of AVX-512 come from CPUID leaf 0xD of the processor (Intel
+// SDM volume 1, 13.5): k0 to k7 are at 1088 on Intel's processors, at 832 on AMD's. The
+// note does not tell which, so they are absent rather than wrong.
 func xstateFields() []sdk.RegisterField {
 	const ymmHigh = 576
 	fields := fxsaveFields(0)
@@ -124,8 +123,8 @@ func contextFields() []sdk.RegisterField {
 	return append(fields, fxsaveFields(fltSav)...)
 }
 
-// lldbContextFields lays out the context of 736 bytes that LLDB writes: that of winnt.h as
-// far as rip, and the bases of fs and gs at its end.
+// lldbContextFields lays out the context of 736 bytes that LLDB writes: the record of
+// winnt.h up to rip, and the bases of fs and gs at its end.
 func lldbContextFields() []sdk.RegisterField {
 	const (
 		fltSav = 0x100

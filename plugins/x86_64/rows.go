@@ -8,11 +8,11 @@ import (
 	"github.com/unwindd/unwindd/cfi"
 )
 
-// A view is the frame as a state shows it.
+// view is the frame as a state shows it.
 type view struct {
 	cfa   cfi.CFARule
 	rules []cfi.RegisterRule
-	// found says which of calleeSaved, and last the return address, are known.
+	// found has the known ones of calleeSaved, and last the return address.
 	found [len(calleeSaved) + 1]bool
 }
 
@@ -21,13 +21,13 @@ func (v *view) row() cfi.Row {
 	return cfi.Row{CFA: v.cfa, Rules: v.rules, ReturnAddress: uint64(rip)}
 }
 
-// searchOrder is the order in which registers are asked for an address of the
-// frame: those that stay the same longest first.
+// searchOrder is the order in which registers are searched for an address of the frame:
+// the longest unchanged first.
 var searchOrder = [gprCount]uint8{gprBP, gprSP, gprBX, gprR12, gprR13, gprR14, gprR15,
 	gprR10, gprR11, gprAX, gprCX, gprDX, gprSI, gprDI, gprR8, gprR9}
 
-// stackOrder is searchOrder for functions that change stacks: what the stack
-// pointer finds is on the one that it points to.
+// stackOrder is searchOrder for functions that change stacks: an address from the stack
+// pointer is on the current one.
 var stackOrder = func() [gprCount]uint8 {
 	order := searchOrder
 	order[0], order[1] = gprSP, gprBP
@@ -37,11 +37,11 @@ var stackOrder = func() [gprCount]uint8 {
 // gprOf is the inverse of dwarfNumber.
 func gprOf(register uint32) uint8 { return uint8(slices.Index(dwarfNumber[:], register)) }
 
-// view describes the frame of a function that began with the return address at
-// the stack pointer: the CFA is 8 above. atCall says that the row also holds
-// while a call is in progress, when only preserved registers keep their
-// values. Rules that are the psABI's defaults are left out; registers that
-// cannot be recovered are undefined. Registers are asked in order.
+// view describes the frame of a function that began with the return address at the stack
+// pointer: the CFA is 8 above. atCall means that the row also holds while a call is in
+// progress, when only preserved registers keep their values. Rules that are the psABI's
+// defaults are left out; registers that cannot be recovered are undefined. Registers are
+// searched in order.
 func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 	l := look{s, order, atCall}
 	out := view{cfa: l.cfa()}
@@ -67,14 +67,14 @@ func (s *state) view(order *[gprCount]uint8, atCall bool) view {
 	return out
 }
 
-// A look looks for values in a state; see view.
+// look looks for values in a state; see view.
 type look struct {
 	s      *state
 	order  *[gprCount]uint8
 	atCall bool
 }
 
-// isKept says whether a register keeps its value for as long as the row holds.
+// isKept reports whether a register keeps its value for as long as the row holds.
 func (l *look) isKept(register uint8) bool { return !l.atCall || preserved>>register&1 != 0 }
 
 // holder is a register that holds a value.

@@ -13,29 +13,29 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// switchRow is the row of a function that calls on another stack than it was called
-// on, at an offset of its code behind the switch: it leads back to the first
-// stack. ok is false before the switch, and where the code does not show the way.
+// switchRow is the row of a function that calls on another stack than it was called on,
+// at an offset of its code behind the switch: it leads back to the first stack. ok is
+// false before the switch, and where the code does not show how to get back.
 //
-// The row is read from the code, because where Go's runtime keeps the stack pointer
-// of a goroutine differs from version to version. A function that goes back itself
-// (runtime.asmcgocall, runtime.systemstack) is executed up to its return. One that
-// never returns (runtime.mcall) is executed from its beginning: it leaves the PC and
-// the stack pointer of its caller where the scheduler finds them. One that makes C's
-// call a call in the goroutine (runtime.cgocallback) opens a frame on the goroutine's
-// stack, below a return address there, of the size that its own has.
-func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+// The row is read from the code, because the place of a goroutine's stack pointer differs
+// between versions of Go's runtime. A function that goes back itself (runtime.asmcgocall,
+// runtime.systemstack) is executed up to its return. One that never returns
+// (runtime.mcall) is executed from its beginning: it stores the PC and the stack pointer
+// of its caller for the scheduler. One that turns C's call into a call in the goroutine
+// (runtime.cgocallback) opens a frame on the goroutine's stack, below a return address
+// there, as large as its own.
+func switchRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 	rows, err := functionRows(codeflow.OnePiece(r.Start, r.Code), &stackOrder)
 	if err != nil || isFoundByStack(rows, r.PC) {
 		return row, false
 	}
-	resume := at
+	resume := offset
 	if !r.Exact {
-		if resume = resumeAfter(r.Code, at); resume < 0 || resume > len(r.Code) {
+		if resume = resumeAfter(r.Code, offset); resume < 0 || resume > len(r.Code) {
 			return row, false
 		}
 	}
-	row = cfi.Row{Start: r.Start + uint64(at), End: r.Start + uint64(max(resume, at+1)), ReturnAddress: uint64(rip)}
+	row = cfi.Row{Start: r.Start + uint64(offset), End: r.Start + uint64(max(resume, offset+1)), ReturnAddress: uint64(rip)}
 	if strings.TrimSuffix(r.Name, ".abi0") == "runtime.cgocallback" {
 		ok = !r.Exact && framedRules(rows, &row)
 		return row, ok
@@ -56,34 +56,34 @@ func switchRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
 	return row, false
 }
 
-// isFoundByStack says whether a row at pc finds the frame by the stack pointer.
+// isFoundByStack reports whether a row at pc finds the frame by the stack pointer.
 func isFoundByStack(rows []cfi.Row, pc uint64) bool {
 	return slices.ContainsFunc(rows, func(r cfi.Row) bool {
 		return pc >= r.Start && pc < r.End && r.CFA.Kind == cfi.CFARegister && r.CFA.Register == uint64(rsp)
 	})
 }
 
-// instruction decodes the one at an offset.
-func instruction(code []byte, at int) (inst x86asm.Inst, e effect, ok bool) {
-	if at < 0 || at >= len(code) {
+// instruction decodes the instruction at an offset.
+func instruction(code []byte, offset int) (inst x86asm.Inst, e effect, ok bool) {
+	if offset < 0 || offset >= len(code) {
 		return inst, e, false
 	}
-	if e, ok = readEffect(code[at:]); !ok {
+	if e, ok = readEffect(code[offset:]); !ok {
 		return inst, e, false
 	}
-	inst, err := decodeInst(code[at : at+int(e.length)])
+	inst, err := decodeInst(code[offset : offset+int(e.length)])
 	return inst, e, err == nil
 }
 
-// untilReturn executes code from an offset on up to a return. ok is false where
-// it branches, or leaves the code.
-func (m *executor) untilReturn(code []byte, at int) (ok bool) {
+// untilReturn executes code from an offset on up to a return. ok is false where it
+// branches, or leaves the code.
+func (m *executor) untilReturn(code []byte, offset int) (ok bool) {
 	for range maxStraight {
-		inst, e, ok := instruction(code, at)
+		inst, e, ok := instruction(code, offset)
 		if !ok {
 			return false
 		}
-		next := at + int(e.length)
+		next := offset + int(e.length)
 		switch e.kind {
 		case effectReturn:
 			return true
@@ -93,49 +93,50 @@ func (m *executor) untilReturn(code []byte, at int) (ok bool) {
 			if !e.direct {
 				return false
 			}
-			next = int(int64(at) + e.target)
+			next = int(int64(offset) + e.target)
 		default:
 			m.execute(&inst, &e)
 		}
-		at = next
+		offset = next
 	}
 	return false
 }
 
-// maxPaths bounds how many paths through a function are followed.
+// maxPaths bounds the number of paths through a function that are followed.
 const maxPaths = 64
 
-// executorsAt are the executors of the paths from the beginning of a function to an offset.
+// executorsAt returns the executors of the paths from the beginning of a function to an
+// offset.
 func executorsAt(code []byte, target int) (found []*executor) {
 	type path struct {
-		m  *executor
-		at int
+		m      *executor
+		offset int
 	}
 	waiting := []path{{newExecutor(), 0}}
 	for paths := 1; len(waiting) > 0; {
 		w := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
 		for range maxStraight {
-			if w.at == target {
+			if w.offset == target {
 				found = append(found, w.m)
 				break
 			}
-			inst, e, ok := instruction(code, w.at)
+			inst, e, ok := instruction(code, w.offset)
 			if !ok || e.kind == effectReturn || e.kind == effectStop || e.kind == effectJump && !e.direct {
 				break
 			}
-			next := w.at + int(e.length)
+			next := w.offset + int(e.length)
 			switch e.kind {
 			case effectJump:
-				next = int(int64(w.at) + e.target)
+				next = int(int64(w.offset) + e.target)
 			case effectBranch:
 				if paths++; paths <= maxPaths {
-					waiting = append(waiting, path{w.m.clone(), int(int64(w.at) + e.target)})
+					waiting = append(waiting, path{w.m.clone(), int(int64(w.offset) + e.target)})
 				}
 			default:
 				w.m.execute(&inst, &e)
 			}
-			w.at = next
+			w.offset = next
 		}
 	}
 	return found
@@ -162,8 +163,7 @@ func returnRules(m *executor, row *cfi.Row) bool {
 	return true
 }
 
-// framedRules makes the rules of a frame that is as large as the largest of rows, at
-// its calls.
+// framedRules makes the rules of a frame that has the largest size of rows, at its calls.
 func framedRules(rows []cfi.Row, row *cfi.Row) bool {
 	for i := range rows {
 		if c := rows[i].CFA; c.Kind == cfi.CFARegister && c.Register == uint64(rsp) && (row.CFA.Kind == cfi.NoCFA || c.Offset > row.CFA.Offset) {
@@ -174,8 +174,8 @@ func framedRules(rows []cfi.Row, row *cfi.Row) bool {
 	return row.CFA.Kind != cfi.NoCFA
 }
 
-// callerRules are rules for rbp, which Go's code restores, for the return address,
-// and for what else calls preserve in C: Go's functions do not.
+// callerRules are rules for rbp, which Go's code restores, for the return address, and
+// for the other registers that C preserves and Go does not.
 func callerRules(fp, pc cfi.Rule) []cfi.RegisterRule {
 	var rules []cfi.RegisterRule
 	for _, register := range calleeSaved {
@@ -196,20 +196,20 @@ func termRule(t *term) cfi.Rule {
 	return cfi.Rule{Kind: cfi.ValExpression, Expr: expression(t.text())}
 }
 
-// A saving is where a function has stored what it takes to go on in its caller:
-// addresses that count from what one register held on entry, the goroutine.
+// saving is where a function has stored the registers of its caller: addresses relative
+// to the goroutine, which one register had on entry.
 type saving struct {
 	owner      *term
 	pc, sp, fp *term
 }
 
-// findSaving finds it among what an executor has stored.
+// findSaving finds the saving among the stores of an executor.
 func findSaving(m *executor) (c saving, ok bool) {
 	entry := registerTerm(rsp)
 	for _, x := range m.memory {
 		place := &c.fp
 		switch {
-		case x.v == nil || x.at.hasPart(entry):
+		case x.v == nil || x.address.hasPart(entry):
 			continue
 		case x.v.equal(entry.load()):
 			place = &c.pc
@@ -218,7 +218,7 @@ func findSaving(m *executor) (c saving, ok bool) {
 		case !x.v.equal(registerTerm(rbp)):
 			continue
 		}
-		*place = x.at
+		*place = x.address
 	}
 	if c.pc == nil || c.sp == nil || c.pc.op != termPlus || !c.sp.hasPart(c.pc.a) {
 		return c, false
@@ -227,8 +227,8 @@ func findSaving(m *executor) (c saving, ok bool) {
 	return c, true
 }
 
-// find is where the owner is known to be at an executor's instruction, as a
-// term of that instruction's registers.
+// find is the known place of the owner at an executor's instruction, as a term of that
+// instruction's registers.
 func (c *saving) find(m *executor, exact bool) *term {
 	for r, v := range m.gpr {
 		if v.equal(c.owner) && v != nil && (exact || preserved>>r&1 != 0) {
@@ -241,7 +241,7 @@ func (c *saving) find(m *executor, exact bool) *term {
 			continue
 		}
 		for k := int64(0); k < 64; k += 8 {
-			if x.at.equal(sp.plus(k)) {
+			if x.address.equal(sp.plus(k)) {
 				return registerTerm(rsp).plus(k).load()
 			}
 		}
@@ -249,13 +249,12 @@ func (c *saving) find(m *executor, exact bool) *term {
 	return nil
 }
 
-// savedRules makes rules of what an executor has stored before it changed
-// the stack.
+// savedRules makes rules from the stores of an executor before it changed the stack.
 //
-// The goroutine may have been given away since, and execute elsewhere: then nothing
-// called the code on this stack. It has not while the way to this stack that the code
-// took, over the thread that executes the goroutine, still leads here. A goroutine
-// that waits has no thread, and the first step of that way is zero.
+// The goroutine may have moved to another thread since: then nothing called the code on
+// this stack. It has not while the pointers that the code followed to this stack, from
+// the thread that executes the goroutine, still lead here. A waiting goroutine has no
+// thread, and its first pointer is zero.
 func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	c, ok := findSaving(m)
 	sp := m.gpr[gprSP]
@@ -286,8 +285,8 @@ func savedRules(m *executor, exact bool, row *cfi.Row) bool {
 	return true
 }
 
-// firstLoad is the load of t at an address that counts from a part: the first step
-// of the way that t goes from it.
+// firstLoad is the load of t at an address relative to a part: the first pointer that t
+// follows from it.
 func (t *term) firstLoad(part *term) *term {
 	switch {
 	case t == nil || !t.hasPart(part):

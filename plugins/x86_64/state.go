@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// A value is what is known of a register or a word of the stack.
+// value is a symbolic value of a register or a word of the stack.
 type value struct {
 	kind valueKind
 	base uint8 // the symbol that offset counts from
-	add  int16 // contents: added to what was loaded
+	add  int16 // contents: added to the loaded word
 	off  int32
 }
 
@@ -50,7 +50,7 @@ func (v value) plus(n int64) value {
 	return value{}
 }
 
-// A slot is a piece of the stack whose contents are known, or known to be
+// slot is a piece of the stack whose contents are known, or known to be
 // overwritten.
 type slot struct {
 	base uint8
@@ -62,11 +62,12 @@ type slot struct {
 // maxSlots bounds the slots of a state. Functions save six registers.
 const maxSlots = 128
 
-// redZone is what lies below the stack pointer and survives interrupts (psABI
+// redZone is the size of the memory below the stack pointer that survives interrupts
+// (psABI
 // 3.2.2).
 const redZone = 128
 
-// A state is what is known before an instruction.
+// state has the known values before an instruction.
 type state struct {
 	gpr   [gprCount]value
 	slots []slot // by base and offset, without overlap; never changed, only replaced
@@ -92,8 +93,8 @@ func (s *state) overlapping(a value, size int) (from, to int) {
 	return from, to
 }
 
-// load returns the 8 bytes at a. Where no slot covers them they are those of
-// the beginning, if initial says that these are known.
+// load returns the 8 bytes at a. Where no slot covers them they are unchanged since the
+// beginning, if initial means that the contents then are known.
 func (s *state) load(a value, initial bool) value {
 	if a.kind != address {
 		return value{}
@@ -108,12 +109,11 @@ func (s *state) load(a value, initial bool) value {
 	return value{}
 }
 
-// store puts size bytes at a. What lies at an address that is not known is
-// assumed not to be where registers are saved: no compiler writes there.
+// store puts size bytes at a. An unknown address is assumed not to be where registers are
+// saved: no compiler writes there.
 //
-// Of values by which no frame is recovered nothing is kept, except where the
-// initial contents of the stack count: then that they overwrote what is known
-// of the stack, or were pushed.
+// A value by which no frame is recovered is kept only where the initial contents of the
+// stack count: then as a slot that was overwritten or pushed.
 func (s *state) store(a value, size int, v value, initial bool) {
 	if a.kind != address {
 		return
@@ -130,7 +130,7 @@ func (s *state) store(a value, size int, v value, initial bool) {
 	slots = append(slots, s.slots[:from]...)
 	if keep {
 		end := int64(a.off) + int64(size)
-		// What a slot has beyond the bytes that were written is not known.
+		// The rest of a slot beyond the bytes that were written is unknown.
 		if from < to && s.slots[from].off < a.off {
 			slots = append(slots, slot{base: a.base, off: s.slots[from].off, size: uint8(a.off - s.slots[from].off)})
 		}
@@ -147,8 +147,8 @@ func (s *state) store(a value, size int, v value, initial bool) {
 	s.slots = slots
 }
 
-// forget drops what is known of the stack. Where its initial contents count,
-// the stack pointer goes too, so that nothing is concluded from them.
+// forget drops the slots of the stack. Where its initial contents count, the stack
+// pointer goes too, so that nothing is concluded from them.
 func (s *state) forget(all bool) {
 	s.slots = nil
 	if all {
@@ -156,8 +156,8 @@ func (s *state) forget(all bool) {
 	}
 }
 
-// isWorthKeeping says whether a frame may be recovered by v: what a register held
-// at the start, an address of the frame, the return address.
+// isWorthKeeping reports whether a frame may be recovered by v: a register's initial
+// value, an address of the frame, the return address.
 func (v value) isWorthKeeping() bool {
 	switch v.kind {
 	case address:
@@ -181,7 +181,7 @@ func (s *state) expire(keep int64) {
 	}
 }
 
-// renew makes register hold a symbol that nothing else refers to.
+// renew sets a register to a symbol that nothing else refers to.
 func (s *state) renew(register uint8, symbol uint8) {
 	for i := range s.gpr {
 		if v := s.gpr[i]; v.kind != unknown && v.base == symbol {
@@ -195,7 +195,7 @@ func (s *state) renew(register uint8, symbol uint8) {
 	s.gpr[register] = value{kind: address, base: symbol}
 }
 
-// join returns what holds in both states.
+// join returns the values that two states have in common.
 func join(a, b *state, initial bool) state {
 	out := *a
 	for i := range out.gpr {
@@ -216,8 +216,8 @@ func join(a, b *state, initial bool) state {
 		}
 		return out
 	}
-	// A slot that is absent has its initial contents: what one state has
-	// overwritten is not known in both.
+	// A slot that is absent has its initial contents: what one state has overwritten is
+	// not known in both.
 	out.slots = joinSlots(a.slots, b.slots)
 	if len(out.slots) > maxSlots {
 		out.forget(true)
@@ -287,8 +287,8 @@ func (s *state) pop(n int, initial bool) value {
 	return v
 }
 
-// apply makes s the state after e. symbol is the one that e's instruction makes,
-// 0 where there are no more.
+// apply makes s the state after e. symbol is the symbol that e's instruction makes, 0
+// where there are no more.
 func (s *state) apply(e *effect, symbol uint8, initial bool) {
 	switch e.kind {
 	case effectPush, effectPop, effectLeave, effectEnter:
@@ -331,7 +331,7 @@ func (s *state) apply(e *effect, symbol uint8, initial bool) {
 	}
 }
 
-// applyStack applies what pushes and pops.
+// applyStack applies an effect that pushes or pops.
 func (s *state) applyStack(e *effect, initial bool) {
 	switch e.kind {
 	case effectPush:

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// A term is a value that is computed from registers and memory, as far as it can be
-// written as a DWARF expression. nil is a value that is not known.
+// term is a value that is computed from registers and memory, and can be written as a
+// DWARF expression. nil is an unknown value.
 type term struct {
 	op   termOp
 	reg  uint32 // termRegister: its DWARF number
@@ -21,15 +21,15 @@ type term struct {
 type termOp uint8
 
 const (
-	termRegister termOp = iota // what a register holds at the beginning
+	termRegister termOp = iota // the value of a register at the beginning
 	termPlus                   // a + n
 	termAnd                    // a & n
 	termMinus                  // a - b
 	termLoad                   // the word in memory at a
 )
 
-// maxTermSize is how many parts terms have, counting one that is used twice twice. What
-// switches stacks follows four pointers.
+// maxTermSize bounds the number of parts of a term, one that is used twice counted twice.
+// Stack switches follow four pointers.
 const maxTermSize = 64
 
 func registerTerm(register uint32) *term { return &term{op: termRegister, reg: register, size: 1} }
@@ -85,24 +85,24 @@ func (t *term) equal(o *term) bool {
 	return t.op == o.op && t.reg == o.reg && t.n == o.n && t.a.equal(o.a) && t.b.equal(o.b)
 }
 
-// hasPart says whether a term depends on a part.
+// hasPart reports whether a term depends on a part.
 func (t *term) hasPart(part *term) bool {
 	return t != nil && (t.equal(part) || t.a.hasPart(part) || t.b.hasPart(part))
 }
 
 // with is t with every part that is old replaced.
-func (t *term) with(old, by *term) *term {
+func (t *term) with(old, replacement *term) *term {
 	switch {
 	case t == nil:
 		return nil
 	case t.equal(old):
-		return by
+		return replacement
 	case t.op == termRegister:
 		return t
 	case t.op == termPlus:
-		return t.a.with(old, by).plus(t.n)
+		return t.a.with(old, replacement).plus(t.n)
 	}
-	a, b := t.a.with(old, by), t.b.with(old, by)
+	a, b := t.a.with(old, replacement), t.b.with(old, replacement)
 	if a == nil || t.b != nil && b == nil {
 		return nil
 	}
@@ -124,14 +124,14 @@ func (t *term) text() string {
 	return t.a.text() + "; deref"
 }
 
-// An executor executes instructions on terms.
+// executor executes instructions on terms.
 type executor struct {
 	gpr    [gprCount]*term
-	memory []cell // what was stored, in order
+	memory []cell // stored words, in order
 }
 
-// A cell is a word that was stored.
-type cell struct{ at, v *term }
+// cell is a word that was stored.
+type cell struct{ address, v *term }
 
 func newExecutor() *executor {
 	m := &executor{}
@@ -147,25 +147,25 @@ func (m *executor) clone() *executor {
 	return &c
 }
 
-func (m *executor) read(at *term) *term {
-	if at == nil {
+func (m *executor) read(address *term) *term {
+	if address == nil {
 		return nil
 	}
 	for i := len(m.memory) - 1; i >= 0; i-- {
-		if m.memory[i].at.equal(at) {
+		if m.memory[i].address.equal(address) {
 			return m.memory[i].v
 		}
 	}
-	return at.load()
+	return address.load()
 }
 
-func (m *executor) write(at, v *term) {
-	if at != nil {
-		m.memory = append(m.memory, cell{at, v})
+func (m *executor) write(address, v *term) {
+	if address != nil {
+		m.memory = append(m.memory, cell{address, v})
 	}
 }
 
-// address is that of an operand in memory. The thread's own memory begins at the
+// address is the address of an operand in memory. The thread's own memory begins at the
 // base of fs.
 func (m *executor) address(a x86asm.Mem) *term {
 	if a.Index != 0 || a.Base == x86asm.RIP || a.Segment != 0 && a.Segment != x86asm.FS {
@@ -187,8 +187,8 @@ func (m *executor) address(a x86asm.Mem) *term {
 	return t.plus(disp)
 }
 
-// execute applies an instruction that neither branches nor returns. What it does
-// not know leaves the registers that it may write unknown.
+// execute applies an instruction that neither branches nor returns. An unknown
+// instruction makes the registers that it may write unknown.
 func (m *executor) execute(inst *x86asm.Inst, e *effect) {
 	dst, dstWide := full(inst.Args[0])
 	src, srcWide := full(inst.Args[1])
@@ -230,7 +230,8 @@ func (m *executor) execute(inst *x86asm.Inst, e *effect) {
 	}
 }
 
-// result is what an instruction that is known makes of its first operand, the whole register dst.
+// result is the value that a known instruction gives its first operand, the whole
+// register dst.
 func (m *executor) result(inst *x86asm.Inst, dst uint8) (v *term, ok bool) {
 	imm, isImm := inst.Args[1].(x86asm.Imm)
 	from, fromMemory := inst.Args[1].(x86asm.Mem)

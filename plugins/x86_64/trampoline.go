@@ -27,9 +27,9 @@ func movEAXImm(n uint32) string { return bytesMovEAX + imm32(n) }
 
 func imm32(n uint32) string { return string(binary.LittleEndian.AppendUint32(nil, n)) }
 
-// sigcontext are the offsets from the ucontext at which the kernel keeps the
-// registers of what a signal interrupted: uc_mcontext begins at 40
-// (arch/x86/include/uapi/asm/sigcontext.h and ucontext.h of Linux).
+// sigcontext are the offsets from the ucontext at which the kernel keeps the registers of
+// the interrupted code: uc_mcontext begins at 40 (arch/x86/include/uapi/asm/sigcontext.h
+// and ucontext.h of Linux).
 var sigcontext = []codeflow.SavedRegister{
 	{Register: rax, Offset: 144}, {Register: rdx, Offset: 136}, {Register: rcx, Offset: 152}, {Register: rbx, Offset: 128},
 	{Register: rsi, Offset: 112}, {Register: rdi, Offset: 104}, {Register: rbp, Offset: 120}, {Register: rsp, Offset: 160},
@@ -41,11 +41,11 @@ var sigcontext = []codeflow.SavedRegister{
 // signalRow is the row of a trampoline, in which the stack pointer is at the ucontext.
 var signalRow = sync.OnceValue(func() cfi.Row { return codeflow.SignalRow(rsp, rip, sigcontext) })
 
-// signalFrame says where the kernel keeps why it called a handler: trapno and cr2 are in
-// the sigcontext, which begins at 40, and the siginfo follows the ucontext
-// (arch/x86/include/asm/sigframe.h of Linux). The numbers are the vectors of the
-// processor's exceptions (Intel SDM volume 3, 6.15), the signals what arch/x86/kernel/traps.c
-// makes of them. A page fault may be a SIGBUS too, as the siginfo says.
+// signalFrame has the places where the kernel keeps the reason for a handler's call:
+// trapno and cr2 are in the sigcontext, which begins at 40, and the siginfo follows the
+// ucontext (arch/x86/include/asm/sigframe.h of Linux). The numbers are the vectors of the
+// processor's exceptions (Intel SDM volume 3, 6.15), the signals come from
+// arch/x86/kernel/traps.c. A page fault may be a SIGBUS too, which the siginfo shows.
 func signalFrame() *sdk.SignalFrame {
 	const sigill, sigtrap, sigbus, sigfpe, sigsegv = 4, 5, 7, 8, 11
 	return &sdk.SignalFrame{Info: 304, PC: 40 + 128, Address: 40 + 176, Trap: 40 + 160, Traps: []sdk.Trap{
@@ -60,11 +60,10 @@ func signalFrame() *sdk.SignalFrame {
 // offset of the code. The handler has popped the trampoline's address, so the
 // stack pointer is at the ucontext.
 //
-// The address of a trampoline is a handler's return address, though nothing
-// called: where PC is not exact it is the byte before the trampoline, and the
-// row then begins there, as those of C libraries do. A thread that is in the
-// kernel, in the system call, stands after its last byte, in what fills the space
-// up to the next function.
+// The address of a trampoline is a handler's return address, though nothing called: where
+// PC is not exact it is the byte before the trampoline, and the row then begins there, as
+// in C libraries. A thread that is in the kernel, in the system call, stands after its
+// last byte, in the padding before the next function.
 func trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	start, first, length := -1, offset, 0
 	for _, code := range trampolines {
@@ -89,8 +88,8 @@ func trampolineRows(r *sdk.CodeRange, offset int) []cfi.Row {
 	return []cfi.Row{row}
 }
 
-// fills are what assemblers and linkers put between functions: nop in its forms,
-// int3, and int $3, which Go's assembler writes.
+// fills are the bytes that assemblers and linkers put between functions: nop in its
+// variants, int3, and int $3, which Go's assembler writes.
 var fills = []string{bytesNop, bytesNop2, bytesNopl, bytesNopw, bytesCsNopw, bytesDataCs, bytesInt3, bytesIntImm}
 
 func isFill(code []byte) bool {

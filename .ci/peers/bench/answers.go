@@ -15,7 +15,7 @@ import (
 )
 
 // compared holds answers, in any order, against ours.
-func compared(what string, ours, theirs []string) verdict {
+func compared(what string, ours, theirs []string) decision {
 	left := map[string]int{}
 	for _, a := range ours {
 		left[a]++
@@ -28,13 +28,13 @@ func compared(what string, ours, theirs []string) verdict {
 		}
 	}
 	total := max(len(ours), len(theirs))
-	return verdict{what, total - same, total}
+	return decision{what, total - same, total}
 }
 
 // inOrder holds answers to the same questions against ours, one by one.
-func inOrder(what string, ours, theirs []string) verdict {
+func inOrder(what string, ours, theirs []string) decision {
 	total := max(len(ours), len(theirs))
-	v := verdict{what, total - min(len(ours), len(theirs)), total}
+	v := decision{what, total - min(len(ours), len(theirs)), total}
 	for i := range min(len(ours), len(theirs)) {
 		if ours[i] != theirs[i] {
 			v.differ++
@@ -65,7 +65,7 @@ func readLines(path string, f func(line string)) error {
 	}
 }
 
-// A frame is what is compared of one.
+// frame is the part of a frame that is compared.
 type frame struct {
 	PC       string
 	Offset   string `json:"module_offset"`
@@ -74,10 +74,10 @@ type frame struct {
 	Function string
 }
 
-// A stackDocument is the JSON of unwindd stack.
+// stackDocument is the JSON of unwindd stack.
 type stackDocument struct{ Threads []struct{ Frames []frame } }
 
-// ourStacks are those of a command that prints them as JSON.
+// ourStacks returns the stacks of a command that prints them as JSON.
 func ourStacks(argv []string) (*stackDocument, error) {
 	cmd := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "--format", "json")...)
 	cmd.Stderr = os.Stderr
@@ -117,8 +117,8 @@ func (d *stackDocument) stacks(has func(frame) bool) (list []string) {
 	return list
 }
 
-// callers are the PCs of frames but for the top one, of which gdb prints none at the start of a
-// line.
+// callers returns the PCs of frames except the top one, of which gdb prints none at the
+// start of a line.
 func (d *stackDocument) callers() (list []string) {
 	for _, stack := range d.pcs() {
 		_, rest, _ := strings.Cut(stack, " ")
@@ -136,8 +136,8 @@ var (
 	euPC  = regexp.MustCompile(`^#\d+ +(0x[0-9a-f]+)`)
 )
 
-// A reader of stacks gives a frame of a line, "" where it has none, and says whether a
-// thread begins.
+// stackReader returns the frame of a line, "" where it has none, and whether a thread
+// begins.
 type stackReader func(line string) (frame string, thread bool)
 
 // theirStacks reads what a peer printed. Without a line for its thread a stack is there,
@@ -163,7 +163,7 @@ func theirStacks(output string, read stackReader) ([]string, error) {
 	return list, err
 }
 
-// byGDB reads `thread apply all bt`, but for the top frames. Before the threads gdb prints
+// byGDB reads `thread apply all bt`, except the top frames. Before the threads gdb prints
 // the frame where the process stopped.
 func byGDB() stackReader {
 	begun := false
@@ -197,15 +197,15 @@ const lldbPrints = `script [print('PCS', *[hex(f.FindRegister('rip').GetValueAsU
 // checkLLDB holds the frames that lldb has, asked by other arguments than those that are
 // measured, against ours. It leaves out a function whose code there is of an inlined call
 // alone, so that stacks as a whole cannot be compared.
-func checkLLDB(ours func() ([]string, error), argv []string) func(string) (verdict, error) {
-	return func(string) (verdict, error) {
+func checkLLDB(ours func() ([]string, error), argv []string) func(string) (decision, error) {
+	return func(string) (decision, error) {
 		want, err := ours()
 		if err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 		out, err := exec.Command(argv[0], append(argv[1:len(argv):len(argv)], "-o", lldbPrints)...).Output()
 		if err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 		var got []string
 		for line := range strings.Lines(string(out)) {
@@ -218,15 +218,15 @@ func checkLLDB(ours func() ([]string, error), argv []string) func(string) (verdi
 }
 
 // checkStacks holds stacks against those that ours() has.
-func checkStacks(ours func() ([]string, error), read func() stackReader) func(string) (verdict, error) {
-	return func(output string) (verdict, error) {
+func checkStacks(ours func() ([]string, error), read func() stackReader) func(string) (decision, error) {
+	return func(output string) (decision, error) {
 		want, err := ours()
 		if err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 		got, err := theirStacks(output, read())
 		if err != nil {
-			return verdict{}, err
+			return decision{}, err
 		}
 		return compared("stacks", want, slices.DeleteFunc(got, func(s string) bool { return s == "" })), nil
 	}

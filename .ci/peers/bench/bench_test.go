@@ -35,7 +35,7 @@ func script(t *testing.T, text string) []string {
 func TestJudge(t *testing.T) {
 	r := newReferee(t.TempDir(), true)
 	r.limit = 50 * time.Millisecond
-	check := func(output string) (verdict, error) {
+	check := func(output string) (decision, error) {
 		var got []string
 		err := readLines(output, func(line string) { got = append(got, line) })
 		return compared("words", []string{"a", "b"}, got), err

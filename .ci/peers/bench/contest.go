@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// A contest is one question to several tools, about one input.
+// contest is one question to several tools, about one input.
 type contest struct {
 	input  string
 	size   float64 // of the input, in what its section counts
@@ -23,7 +23,7 @@ type contest struct {
 	theirs []entry
 }
 
-// An entry is how a tool is asked.
+// entry is how a tool is asked.
 type entry struct {
 	tool  string
 	argv  []string
@@ -31,19 +31,19 @@ type entry struct {
 	// exit is a status, beside 0, with which it ends although it has answered.
 	exit int
 	// check holds its output, which is in a file, against ours.
-	check func(output string) (verdict, error)
+	check func(output string) (decision, error)
 	// most is the share of differing answers up to which the answers count as the same;
 	// docs/performance.md says whose fault they are.
 	most float64
 }
 
-// A verdict is how many of the answers differ.
-type verdict struct {
+// decision has the numbers of answers that are equal and that differ.
+type decision struct {
 	what          string
 	differ, total int
 }
 
-func (v verdict) String() string {
+func (v decision) String() string {
 	switch {
 	case v.what == "":
 		return ""
@@ -53,28 +53,28 @@ func (v verdict) String() string {
 	return fmt.Sprintf("%d of %d %s differ", v.differ, v.total, v.what)
 }
 
-// A result is what was measured of a tool.
+// result has the measurements of a tool.
 type result struct {
-	tool    string
-	runs    []*cost.Cost // in the order of the rounds
-	verdict verdict
-	failed  string // why there is no figure
+	tool     string
+	runs     []*cost.Cost // in the order of the rounds
+	decision decision
+	failed   string // why there is no figure
 }
 
-// An outcome is a contest that has ended; its first result is ours.
+// outcome is a contest that has ended; its first result is ours.
 type outcome struct {
 	*contest
 	results []*result
 }
 
-// A referee runs contests.
+// referee runs contests.
 type referee struct {
 	dir         string
 	least, most int           // rounds
 	patience    time.Duration // for the rounds of one contest behind the least
 	limit       time.Duration // of the processors, for one run
 	slow        time.Duration // a tool that took so long is not asked again, nor a larger question
-	givenUp     map[string]string
+	leftOut     map[string]string
 	wrong       []string // answers that differ too often
 	progress    func(format string, args ...any)
 }
@@ -96,7 +96,7 @@ func (r *referee) judge(section string, c *contest) (*outcome, error) {
 			continue
 		}
 		name := section + " " + e.tool
-		if res.failed = r.givenUp[name]; res.failed != "" {
+		if res.failed = r.leftOut[name]; res.failed != "" {
 			continue
 		}
 		r.progress("%s, %s: %s", section, c.input, e.tool)
@@ -106,19 +106,19 @@ func (r *referee) judge(section string, c *contest) (*outcome, error) {
 			return nil, err
 		case err != nil:
 			res.failed = err.Error()
-			r.givenUp[name] = "a smaller one: " + res.failed
+			r.leftOut[name] = "a smaller one: " + res.failed
 		case took.CPU > r.slow:
 			res.runs = append(res.runs, took)
 			if i > 0 {
-				r.givenUp[name] = fmt.Sprintf("left out: %s took %s", c.input, seconds(took.CPU))
+				r.leftOut[name] = fmt.Sprintf("left out: %s took %s", c.input, seconds(took.CPU))
 			}
 		default:
 			running[res] = e
 		}
-		if float64(res.verdict.differ) > e.most*float64(res.verdict.total) {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s, %s, %s: %s", section, c.input, e.tool, res.verdict))
+		if float64(res.decision.differ) > e.most*float64(res.decision.total) {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s, %s, %s: %s", section, c.input, e.tool, res.decision))
 			// What a wrong answer takes says nothing.
-			res.failed, res.runs = res.verdict.String(), nil
+			res.failed, res.runs = res.decision.String(), nil
 			delete(running, res)
 		}
 	}
@@ -151,7 +151,7 @@ func (r *referee) first(e *entry, res *result) (*cost.Cost, error) {
 	if err != nil || e.check == nil {
 		return took, err
 	}
-	if res.verdict, err = e.check(output); err != nil {
+	if res.decision, err = e.check(output); err != nil {
 		return nil, fmt.Errorf("its answer: %w", err)
 	}
 	return took, nil

@@ -28,7 +28,7 @@ func intoDocument(text []byte) error {
 	return os.WriteFile(document, changed, 0o644)
 }
 
-// between replaces what is between the markers.
+// between replaces the text between the markers.
 func between(old, text []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(old, []byte(begin))
 	_, after, isClosed := bytes.Cut(rest, []byte(end))

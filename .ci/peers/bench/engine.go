@@ -16,7 +16,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// benchmarks are those of Go packages: rows and walks, ours and those beside delve's. The
+// benchmarks are the benchmarks of Go packages: rows and walks, ours and delve's. The
 // name of a peer's row ends in /delve, of ours in /unwindd.
 var benchmarks = []struct{ dir, pattern string }{
 	{".", "^Benchmark(Index|RowAt|Rows|Expression)$"},
@@ -24,7 +24,7 @@ var benchmarks = []struct{ dir, pattern string }{
 	{"../../locexpr", "^BenchmarkEvaluate$"},
 }
 
-// A measurement is one benchmark in all rounds.
+// measurement is one benchmark in all rounds.
 type measurement struct {
 	name          string
 	times         ratio // nanoseconds, by round

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench runs unwindd and its peers in turn on the same inputs, holds their answers
-// against each other, and prints what each took, as tables of Markdown: time by the clock,
-// that of the processors, the most memory, how these grow, and what ours is of a peer's, with
-// the smallest and the largest of the rounds.
+// Command bench runs unwindd and its peers in turn on the same inputs, compares their
+// answers, and prints the cost of each, as tables of Markdown: time by the clock,
+// processor time, the most memory, how these grow, and the ratio of ours to a peer's,
+// with the smallest and the largest of the rounds.
 //
-// Peers that are not installed are installed where that is allowed: by root, or by a sudo that
-// asks nothing. What is not at hand is named. -short is a form that takes seconds, and
-// installs nothing. -write puts the tables into docs/performance.md. Interrupted, it prints the
-// tables of what it measured up to then.
+// Peers that are not installed are installed where that is allowed: by root, or by a sudo
+// that asks nothing. Missing peers are named. -short takes seconds, and installs nothing.
+// -write puts the tables into docs/performance.md. Interrupted, it prints the tables of
+// what it measured up to then.
 package main
 
 import (
@@ -58,7 +58,7 @@ func allSections() []*section {
 // engineSection is the name of the benchmarks of packages.
 const engineSection = "engine"
 
-// A bench is a run of the command.
+// bench is a run of the command.
 type bench struct {
 	dir, unwindd string
 	short        bool
@@ -67,7 +67,7 @@ type bench struct {
 	ends         []func()
 }
 
-// sizes are those of inputs: all, or the smallest in the short form.
+// sizes has the sizes of inputs: all, or the smallest in the short run.
 func (b *bench) sizes(list ...int) []int {
 	if b.short {
 		return list[:1]
@@ -126,7 +126,7 @@ func run(short, write bool, only string) error {
 
 func newReferee(dir string, short bool) *referee {
 	r := &referee{
-		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, slow: 5 * time.Second, givenUp: map[string]string{},
+		dir: dir, least: 3, most: 9, patience: 5 * time.Second, limit: 30 * time.Second, slow: 5 * time.Second, leftOut: map[string]string{},
 		progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 	if short {

@@ -18,7 +18,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// minidumps are of processes with many threads. What is known of the modules is in symbol files:
+// minidumps are of processes with many threads. The modules have symbol files:
 // minidump_stackwalk reads no others.
 func minidumps(b *bench) (list []*contest, err error) {
 	if b.short && !breakpad.HasTools() {

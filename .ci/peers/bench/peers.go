@@ -28,7 +28,7 @@ func isHere(command string) bool {
 }
 
 // install installs the packages of commands that are not here, where that is allowed and
-// the form is the whole one. It says what is not here in the end.
+// the run is not short. It returns the ones that are still missing.
 func (b *bench) install() {
 	var packages []string
 	for _, p := range peers {

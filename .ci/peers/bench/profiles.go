@@ -64,7 +64,7 @@ func (b *bench) addresses(input, path string, ours []string, walked bool) *conte
 	c.ours = entry{tool: "unwindd -j 1", argv: []string{b.unwindd, "profile", path, "-j", "1", "--symbols=false", "--format", "json"}}
 	c.theirs = []entry{{
 		tool: "perf script", argv: []string{"perf", "script", "--force", "--no-inline", "-F", "ip", "--max-stack", "4096", "-i", path}, most: 0.05,
-		check: func(output string) (verdict, error) {
+		check: func(output string) (decision, error) {
 			theirs, err := byPerf(output, walked)
 			return inOrder("stacks", ours, theirs), err
 		},
@@ -81,12 +81,12 @@ func (b *bench) named(input, path string, ours []string) *contest {
 	c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "profile", path}}
 	c.theirs = []entry{{
 		tool: "perf report", argv: []string{"perf", "report", "--force", "--stdio", "--no-inline", "--max-stack", "4096", "-n", "-i", path}, most: 0.05,
-		check: func(string) (verdict, error) { return b.leaves(path) },
+		check: func(string) (decision, error) { return b.leaves(path) },
 	}}
 	return c
 }
 
-// A profileDocument is the JSON of unwindd profile.
+// profileDocument is the JSON of unwindd profile.
 type profileDocument struct {
 	Samples []struct{ Frames []int }
 	Frames  []frame
@@ -151,10 +151,10 @@ func byPerf(output string, walked bool) (list []string, err error) {
 
 // leaves holds how many samples are in the code of each function against what perf's report
 // has, by rank: the tools call some functions by other names of theirs.
-func (b *bench) leaves(path string) (verdict, error) {
+func (b *bench) leaves(path string) (decision, error) {
 	d, err := b.profile(path)
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	counts := map[string]int{}
 	for _, s := range d.Samples {
@@ -170,7 +170,7 @@ func (b *bench) leaves(path string) (verdict, error) {
 	cmd := exec.Command("perf", "report", "--force", "--stdio", "--no-inline", "--no-children", "-g", "none", "-F", "sample,sym", "-t", ";", "-i", path)
 	out, err := cmd.Output()
 	if err != nil {
-		return verdict{}, fmt.Errorf("%s: %w", cmd, err)
+		return decision{}, fmt.Errorf("%s: %w", cmd, err)
 	}
 	for line := range strings.Lines(string(out)) {
 		count, name, ok := strings.Cut(strings.TrimSpace(line), ";")
@@ -182,13 +182,13 @@ func (b *bench) leaves(path string) (verdict, error) {
 	return ranked("samples by function", ours, theirs), nil
 }
 
-// ranked is how many of what is counted would have to be elsewhere for two lists of counts to
-// be the same.
-func ranked(what string, ours, theirs []int) verdict {
+// ranked is the number of counted items that would have to move for two lists of counts
+// to be the same.
+func ranked(what string, ours, theirs []int) decision {
 	descending := func(a, b int) int { return cmp.Compare(b, a) }
 	slices.SortFunc(ours, descending)
 	slices.SortFunc(theirs, descending)
-	v := verdict{what: what}
+	v := decision{what: what}
 	for i := range max(len(ours), len(theirs)) {
 		a, b := 0, 0
 		if i < len(ours) {

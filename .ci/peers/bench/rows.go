@@ -47,8 +47,8 @@ func rows(b *bench) (list []*contest, err error) {
 		}
 		c := &contest{input: fmt.Sprintf("%s, %d rows", filepath.Base(path), len(ours)), size: float64(len(ours))}
 		c.ours = entry{tool: "unwindd", argv: []string{b.unwindd, "dump", "rows", path}}
-		check := func(read func(string) ([]string, error)) func(string) (verdict, error) {
-			return func(output string) (verdict, error) {
+		check := func(read func(string) ([]string, error)) func(string) (decision, error) {
+			return func(output string) (decision, error) {
 				theirs, err := read(output)
 				return compared("rows", ours, theirs), err
 			}
@@ -91,7 +91,8 @@ func row(pc, cfa string) string {
 	return strings.TrimLeft(pc, "0") + " " + strings.ToLower(cfa)
 }
 
-// Lines of readelf that begin entries. Those of a section with other names end the rows.
+// Lines of readelf that begin entries. The lines of a section with other names end the
+// rows.
 var (
 	readelfCIE = regexp.MustCompile(`^([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ CIE `)
 	readelfFDE = regexp.MustCompile(`^[0-9a-f]+ [0-9a-f]+ [0-9a-f]+ FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.`)

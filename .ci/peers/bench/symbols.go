@@ -47,14 +47,14 @@ func symbols(b *bench) (list []*contest, err error) {
 func (b *bench) symbolContest(input, program, addresses string) *contest {
 	ours := filepath.Join(b.dir, "symbolized")
 	c := &contest{input: input, ours: entry{tool: "unwindd", argv: []string{b.unwindd, "symbolize", "--obj", program}, stdin: addresses}}
-	c.ours.check = func(output string) (verdict, error) { return verdict{}, os.Rename(output, ours) }
+	c.ours.check = func(output string) (decision, error) { return decision{}, os.Rename(output, ours) }
 	// All of LLVM's output is compared, of the others where the innermost function is.
 	all := func(text string) []string { return strings.Split(text, "\n") }
-	check := func(what string, mine, theirs func(string) []string) func(string) (verdict, error) {
-		return func(output string) (verdict, error) {
+	check := func(what string, mine, theirs func(string) []string) func(string) (decision, error) {
+		return func(output string) (decision, error) {
 			a, err := os.ReadFile(ours)
 			if err != nil {
-				return verdict{}, err
+				return decision{}, err
 			}
 			b, err := os.ReadFile(output)
 			return inOrder(what, mine(string(a)), theirs(string(b))), err

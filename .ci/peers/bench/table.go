@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// A section of the document is questions of one kind, by size.
+// section of the document is questions of one kind, by size.
 type section struct {
 	name, title string
 	unit        string // of the sizes; "": they are not of one kind
@@ -22,7 +22,7 @@ type section struct {
 	outcomes    []*outcome
 }
 
-// A ratio is ours by a peer's, in each round.
+// ratio is ours by a peer's, in each round.
 type ratio []float64
 
 // of makes a ratio of what the rounds have in common.
@@ -95,10 +95,10 @@ var (
 	mapped = func(c *cost.Cost) float64 { return float64(c.All) }
 )
 
-// A figure is one of those that tools are compared by.
+// figure is one of those that tools are compared by.
 type figure struct {
-	name string
-	of   func(*cost.Cost) float64
+	name   string
+	figure func(*cost.Cost) float64
 }
 
 var figures = []figure{{"time", wall}, {"processors", cpu}, {"memory", own}, {"with files", mapped}}
@@ -142,11 +142,11 @@ func (o *outcome) cells(i int) []string {
 	}
 	list := []string{
 		seconds(time.Duration(middle(r.runs, wall))), seconds(time.Duration(middle(r.runs, cpu))), mib(middle(r.runs, own)), mib(middle(r.runs, mapped)),
-		"", "", "", "", r.verdict.String(),
+		"", "", "", "", r.decision.String(),
 	}
 	if i > 0 {
 		for n, f := range figures {
-			list[4+n] = of(ours.runs, r.runs, f.of).String()
+			list[4+n] = of(ours.runs, r.runs, f.figure).String()
 		}
 	}
 	return list
@@ -199,15 +199,15 @@ func (s *section) tools() (list []string) {
 	return list
 }
 
-// A deficit is an answer for which a peer takes less.
+// deficit is an answer for which a peer takes less.
 type deficit struct {
 	question, tool string
 	ratios         []ratio // of figures[1:]
 }
 
-// deficits are those of the sections in all but time by the clock, on which other work of
-// the machine has most influence; those in time of the processors first, the worst of them
-// before others.
+// deficits returns the deficits of the sections, except in time by the clock, on which
+// other work of the machine has most influence: first in processor time, the worst before
+// others.
 func deficits(sections []*section) (list []deficit) {
 	for _, s := range sections {
 		for _, o := range s.outcomes {
@@ -215,7 +215,7 @@ func deficits(sections []*section) (list []deficit) {
 				d := deficit{question: s.title + ", " + o.input, tool: r.tool}
 				isBehind := false
 				for _, f := range figures[1:] {
-					x := of(o.results[0].runs, r.runs, f.of)
+					x := of(o.results[0].runs, r.runs, f.figure)
 					isBehind = isBehind || x.median() > 1
 					d.ratios = append(d.ratios, x)
 				}

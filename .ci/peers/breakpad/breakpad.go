@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakpad gets the tools of Breakpad: the package minidump of npm has executables of
-// its readers, and the sources of its writers, which are compiled. What was made once is kept in
-// the cache directory.
+// Package breakpad gets the tools of Breakpad: the package minidump of npm has
+// executables of its readers, and the sources of its writers, which are compiled. The
+// results are kept in the cache directory.
 package breakpad
 
 import (
@@ -71,7 +71,7 @@ func Tools() (string, error) {
 	})
 }
 
-// HasTools says whether Tools has nothing to make.
+// HasTools reports whether Tools has nothing to make.
 func HasTools() bool {
 	_, dir, err := place(toolsName())
 	if err == nil {

@@ -63,22 +63,22 @@ func Unwindd(variable, dir string, tags ...string) (path string, err error) {
 	return Build(dir, tags...)
 }
 
-// A Cost is what a run took.
+// Cost is what a run took.
 type Cost struct {
 	Wall, CPU time.Duration // CPU: of the children that ended, too
 	Own, All  int64         // KiB of memory: without and with the pages of mapped files
 }
 
-// A Command is what is run and measured.
+// Command is the command that is measured.
 type Command struct {
 	Argv  []string
 	Stdin string        // the file that is its standard input; "": none
 	Limit time.Duration // of the processors, behind which it is killed; 0: none
 }
 
-// Of runs a command. Memory is the largest that the kernel says while it runs (RssAnon, and
-// VmHWM in /proc/PID/status), added up over the command and its children. The error is
-// an *exec.ExitError where the command failed; what was measured is there then, too.
+// Of runs a command. Memory is the largest that the kernel shows while it runs (RssAnon,
+// and VmHWM in /proc/PID/status), added up over the command and its children. The error
+// is an *exec.ExitError where the command failed; the measurements are there then, too.
 func (c *Command) Of(out io.Writer) (*Cost, error) {
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
 	cmd.Stdout = out
@@ -179,7 +179,7 @@ func (c *Cost) Best(other *Cost) *Cost {
 // kib is a number of /proc/PID/status; 0 where it has none.
 func kib(status []byte, name string) (n int64) {
 	if _, rest, ok := strings.Cut(string(status), "\n"+name); ok {
-		// What is no number is 0.
+		// Text that is not a number is 0.
 		_, _ = fmt.Sscan(rest, &n)
 	}
 	return n

@@ -23,7 +23,7 @@ import (
 // timeLimit is how long a run may take.
 const timeLimit = 40 * time.Second
 
-// A bench runs commands in folders that are empty before, and looks at what is left.
+// bench runs commands in empty folders, and checks what they leave there.
 type bench struct {
 	dir      string // material, and the folders of a run
 	self     string // this program
@@ -72,7 +72,7 @@ func (b *bench) unwindd() string           { return filepath.Join(b.dir, "unwind
 func (b *bench) material() string          { return filepath.Join(b.dir, "material") }
 func (b *bench) folder(name string) string { return filepath.Join(b.dir, "r", name) }
 
-// A result is what a run came to.
+// result is what a run came to.
 type result struct {
 	status  int // of the exit; that of a shell where a signal ended it
 	signal  syscall.Signal
@@ -219,7 +219,7 @@ func (b *bench) makeFolders() error {
 	return nil
 }
 
-// look reads what a run wrote, and notes what is left of it.
+// look reads the output of a run, and records the files that it left.
 func (b *bench) look(c *command, f *fault, r *result) {
 	if !c.isServer {
 		r.answer = r.stdout
@@ -232,7 +232,7 @@ func (b *bench) look(c *command, f *fault, r *result) {
 	if c.output == "" || r.status != 0 {
 		return
 	}
-	// What was written is read without a fault.
+	// Output is read without a fault.
 	out, err := exec.Command(b.unwindd(), "stack", "--format", "json", filepath.Join(b.folder("out"), c.output)).Output()
 	if err != nil {
 		r.left = append(r.left, fmt.Sprintf("a snapshot that cannot be read: %v", err))

@@ -12,7 +12,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/cost"
 )
 
-// A command is one that is run, again and again. In its arguments MATERIAL stands for the
+// command is one that is run, again and again. In its arguments MATERIAL stands for the
 // folder of its files, OUT for that of its output, and PID for a process.
 type command struct {
 	name string
@@ -50,7 +50,7 @@ func newCommands() []*command {
 
 func words(text string) []string { return strings.Fields(text) }
 
-// arguments are those of a run.
+// arguments returns the arguments of a run.
 func (c *command) arguments(b *bench) (list []string) {
 	replace := strings.NewReplacer("MATERIAL", b.material(), "OUT", b.folder("out"), "PID", strconv.Itoa(b.subject.Process.Pid))
 	for _, a := range c.argv {

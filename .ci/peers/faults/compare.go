@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// A comparer compares an answer with the whole one: it may have less. isSaid: the command
-// said something that it does not say otherwise. The error is what is wrong.
+// comparer compares an answer with the whole one: it may have less. isSaid: the command
+// said something that it does not say otherwise. The error is the difference.
 type comparer func(whole, got []byte, isSaid bool) (isLess bool, err error)
 
-// A frame is one of a stack or of a sample.
+// frame is one of a stack or of a sample.
 type frame struct {
 	Thread   string // the one that it is of: a wave's stack goes on in its launcher's
 	PC       string
@@ -35,10 +35,10 @@ func (f *frame) isGuess() bool {
 	return f.Guess || f.FoundBy == "scan" || f.FoundBy == "frame-pointer"
 }
 
-// A local is a variable.
+// local is a variable.
 type local struct{ Name, Value, Status string }
 
-// A stack is one of a thread.
+// stack is one of a thread.
 type stack struct {
 	ID      string
 	Frames  []frame
@@ -73,8 +73,8 @@ func compareStacks(whole, got []byte, isSaid bool) (isLess bool, err error) {
 	return isLess, nil
 }
 
-// compareStack compares the frames of calls, and what is said of each. A stack that goes on in
-// that of a launcher does so too where its first part is cut short.
+// compareStack compares the frames of calls, and their members. A stack that continues in
+// its launcher's does so too where its first part is cut short.
 func compareStack(whole, got *stack) (isLess bool, err error) {
 	a, b := physical(whole.Frames), physical(got.Frames)
 	isShort := false
@@ -171,7 +171,7 @@ func compareLocals(whole, got []local) (isLess bool, err error) {
 	return isLess || len(got) < len(whole), nil
 }
 
-// A sample is one of a profile.
+// sample is one of a profile.
 type sample struct {
 	Event   string
 	PID     int
@@ -256,10 +256,10 @@ func compareSymbols(whole, got []byte, isSaid bool) (isLess bool, err error) {
 	return isLess, nil
 }
 
-// telling are the members by which JSON says what is not there, and why.
+// telling has the members in which JSON has missing parts, and the reasons.
 var telling = map[string]bool{"problem": true, "problems": true, "detail": true, "reason": true, "error": true, "debug_info": true, "stopped": true, "Error": true}
 
-// said are the texts by which an answer says that something is not there, but for some.
+// said returns the texts in which an answer reports missing parts, except some.
 func said(answer []byte, but map[string]bool) map[string]bool {
 	found := map[string]bool{}
 	var value any
@@ -285,7 +285,7 @@ func said(answer []byte, but map[string]bool) map[string]bool {
 	return found
 }
 
-// saidOf is one of the things that a run says of what is not there.
+// saidOf is one text in which a run reports a missing part.
 func saidOf(whole []byte, r *result) string {
 	list := slices.Sorted(maps.Keys(said(r.answer, said(whole, nil))))
 	slices.SortStableFunc(list, func(a, b string) int { return len(b) - len(a) })

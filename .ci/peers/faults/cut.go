@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A cutting is a command that reads a file which is cut meanwhile.
+// cutting is a command that reads a file which is cut meanwhile.
 type cutting struct {
 	kind string
 	file string // of the material
@@ -90,7 +90,7 @@ func (b *bench) cutFile(c *cutting, times int) error {
 		after := time.Duration(b.random.Int64N(int64(c.whole.took) * 5 / 4))
 		to := b.random.Int64N(info.Size())
 		if b.random.IntN(2) == 0 {
-			to &^= 4095 // what was mapped behind it is gone, not zero
+			to &^= 4095 // mapped memory behind it is gone, not zero
 		}
 		f := &fault{kind: "cut: " + c.kind, name: fmt.Sprintf("to %d bytes of %d after %v of %v", to, info.Size(), after, c.whole.took), prepare: whole}
 		f.during = func(*bench, int) {

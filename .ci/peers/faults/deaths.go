@@ -34,7 +34,7 @@ import (
 // pluginPrefix begins the names by which this program is a plugin.
 const pluginPrefix = sdk.ExecutablePrefix
 
-// architectures are those of plugins that die.
+// architectures are the architectures of plugins that die.
 var architectures = map[string]func() sdk.Architecture{"x86_64": x86_64.New, "amdgpu": amdgpu.New, "visa": visa.New, "riscv64": riscv64.New}
 
 // bundled are the architectures that come with unwindd.
@@ -44,7 +44,7 @@ var bundled = []confine.Bundled{
 	{Name: "visa", New: visa.New, Description: visa.Description},
 }
 
-// A mortal is an architecture whose process stops in the Nth call to it, to be killed.
+// mortal is an architecture whose process stops in the Nth call to it, to be killed.
 type mortal struct {
 	sdk.Architecture
 	after int64
@@ -112,7 +112,7 @@ func (m *mortal) Disassemble(ctx context.Context, req *sdk.DisassembleRequest) (
 	return m.Architecture.Disassemble(ctx, req)
 }
 
-// A mortalWalk is a target that is walked while a plugin dies.
+// mortalWalk is a target that is walked while a plugin dies.
 type mortalWalk struct {
 	architecture, file string
 	compare            comparer

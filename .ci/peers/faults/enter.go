@@ -20,7 +20,7 @@ const enterVariable = "FAULTS_ENTER"
 // notEntered is the exit status of a process that could not enter its fault.
 const notEntered = 97
 
-// An entry is what a process has taken from it before unwindd begins.
+// entry is what a process has taken from it before unwindd begins.
 type entry struct {
 	Limits   map[int]uint64 // rlimits by their numbers
 	Hidden   []string       // folders that are empty
@@ -60,7 +60,7 @@ func (e *entry) namespaces() uintptr {
 
 // enter makes this process the command of its arguments. It returns only with an error.
 func enter(text string) error {
-	runtime.LockOSThread() // what is of a thread reaches what it executes
+	runtime.LockOSThread() // settings of a thread pass to the file that it executes
 	var e entry
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fault is a way in which the system fails a command.
+// fault is a way in which the system fails a command.
 type fault struct {
 	kind, name string
 	enter      entry
@@ -32,8 +32,8 @@ type fault struct {
 	starves bool
 	// fatal is what Go's library says before it ends a program because of the fault.
 	fatal string
-	// hasNoReader is one by which nobody reads what is printed, hasNoMessages one by
-	// which nobody reads what is said.
+	// hasNoReader is a fault in which standard output has no reader, hasNoMessages one in
+	// which standard error has none.
 	hasNoReader, hasNoMessages bool
 	isSampled                  bool // a small run has it
 	// leavesFolders is one that leaves no descriptor to remove folders of sockets by. The
@@ -75,8 +75,8 @@ func fullDisks() (list []*fault) {
 	return list
 }
 
-// nobody is a user that has no processes.
-const nobody = 61234
+// unusedUser is a user that has no processes.
+const unusedUser = 61234
 
 // lowLimits are rlimits, and the memory of a control group.
 func lowLimits() (list []*fault) {
@@ -94,7 +94,7 @@ func lowLimits() (list []*fault) {
 	add("RLIMIT_FSIZE", unix.RLIMIT_FSIZE, []uint64{1 << 20, 64 << 10, 16 << 10, 4096, 100, 0}, fault{})
 	add("RLIMIT_AS", unix.RLIMIT_AS, []uint64{4 << 30, 2 << 30, 1500 << 20, 1 << 30, 512 << 20, 256 << 20, 128 << 20, 64 << 20}, fault{starves: true})
 	add("RLIMIT_DATA", unix.RLIMIT_DATA, []uint64{1 << 30, 512 << 20, 256 << 20, 128 << 20, 64 << 20, 48 << 20, 32 << 20, 16 << 20}, fault{starves: true})
-	add("RLIMIT_NPROC, as another user", unix.RLIMIT_NPROC, []uint64{64, 32, 24, 20, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 1}, fault{starves: true, enter: entry{User: nobody}})
+	add("RLIMIT_NPROC, as another user", unix.RLIMIT_NPROC, []uint64{64, 32, 24, 20, 16, 14, 12, 11, 10, 9, 8, 7, 6, 5, 4, 2, 1}, fault{starves: true, enter: entry{User: unusedUser}})
 	add("RLIMIT_STACK", unix.RLIMIT_STACK, []uint64{256 << 10, 64 << 10}, fault{})
 	add("RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, []uint64{0}, fault{})
 	add("RLIMIT_SIGPENDING", unix.RLIMIT_SIGPENDING, []uint64{0}, fault{})
@@ -126,7 +126,7 @@ func missing() []*fault {
 		{kind: kind, name: "no environment", variables: map[string]string{"PATH": "", "HOME": "", "TMPDIR": "", "XDG_CACHE_HOME": "", "XDG_RUNTIME_DIR": "", "NO_COLOR": ""}},
 		{kind: kind, name: "nothing can be written", enter: entry{ReadOnly: true}, isSampled: true},
 		{kind: kind, name: "nothing but /tmp can be written", variables: map[string]string{"TMPDIR": ""}, enter: entry{ReadOnly: true, Writable: []string{"/tmp"}}},
-		{kind: kind, name: "another user, without rights", enter: entry{User: nobody}, variables: map[string]string{"HOME": "/root", "XDG_CACHE_HOME": ""}},
+		{kind: kind, name: "another user, without rights", enter: entry{User: unusedUser}, variables: map[string]string{"HOME": "/root", "XDG_CACHE_HOME": ""}},
 	}
 }
 
@@ -217,7 +217,7 @@ func olderKernels() (list []*fault) {
 	return list
 }
 
-// standardFiles are ones that are closed, full, or read by nobody.
+// standardFiles are faults of standard files: closed, full, or without a reader.
 func standardFiles() []*fault {
 	const kind = "standard input, output and error"
 	return []*fault{

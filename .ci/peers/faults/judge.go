@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An outcome is what a run came to.
+// outcome is what a run came to.
 type outcome int
 
 // The outcomes.
@@ -27,13 +27,13 @@ const (
 
 var outcomeNames = [outcomes]string{"the same", "less, and says so", "an error", "ended by the system", "WRONG"}
 
-// A row counts the outcomes of a kind of faults.
+// row counts the outcomes of a kind of faults.
 type row struct {
-	kind string
-	runs int
-	took time.Duration
-	of   [outcomes]int
-	// examples are what was said, by outcomes: the last of each.
+	kind   string
+	runs   int
+	took   time.Duration
+	counts [outcomes]int
+	// examples has the last message of each outcome.
 	examples [outcomes]string
 }
 
@@ -43,7 +43,7 @@ var brokenDown = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[|
 // noRoom is what Go's runtime says when the system gives it no memory or no thread.
 var noRoom = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot reserve arena|arena index out of range|failed to reserve`)
 
-// judge says what a run came to, and why.
+// judge returns the outcome of a run, and the reason.
 func (c *command) judge(f *fault, r *result) (outcome, string) {
 	isBroken := brokenDown.MatchString(r.stderr)
 	switch {
@@ -70,7 +70,7 @@ func (c *command) judge(f *fault, r *result) (outcome, string) {
 	case r.refused != "" && r.status == 0:
 		return failed, r.refused
 	case r.status == 0 && f.hasNoReader:
-		return same, "" // nobody can see it
+		return same, "" // it cannot be seen
 	case r.status == 0:
 		return c.judgeAnswer(r)
 	case r.status != 1 && r.status != 3:
@@ -122,7 +122,7 @@ func (b *bench) note(kind, name string, o outcome, why string, took time.Duratio
 	for _, r := range []*row{at, &b.total} {
 		r.runs++
 		r.took += took
-		r.of[o]++
+		r.counts[o]++
 	}
 	at.examples[o] = why
 	if o == wrong || *isVerbose {
@@ -150,7 +150,7 @@ func (b *bench) printTable() {
 	b.total.kind = "all"
 	for _, r := range append(b.rows, &b.total) {
 		fmt.Fprintf(w, "%d\t", r.runs)
-		for _, n := range r.of {
+		for _, n := range r.counts {
 			fmt.Fprintf(w, "%d\t", n)
 		}
 		fmt.Fprintf(w, "%d\t %s\t\n", r.took.Milliseconds()/int64(max(r.runs, 1)), r.kind)
@@ -158,7 +158,7 @@ func (b *bench) printTable() {
 	_ = w.Flush()
 	for _, r := range b.rows {
 		for _, o := range []outcome{less, failed, ended} {
-			if r.of[o] > 0 {
+			if r.counts[o] > 0 {
 				fmt.Printf("%s, %s: %s\n", r.kind, outcomeNames[o], r.examples[o])
 			}
 		}

@@ -123,7 +123,8 @@ func runApart(dir string) error {
 		return err
 	}
 	fmt.Printf("seed %d\n", *seed)
-	// What is kept of plugins is kept by their bytes, and those that die have the same.
+	// The cache of plugins is keyed by their bytes, and the dying ones have the same
+	// bytes.
 	_ = errors.Join(os.Unsetenv("HOME"), os.Unsetenv("XDG_CACHE_HOME"))
 	b, err := newBench(dir)
 	if err != nil {
@@ -136,7 +137,7 @@ func runApart(dir string) error {
 		errs = append(errs, part())
 	}
 	b.printTable()
-	if n := b.total.of[wrong]; n > 0 {
+	if n := b.total.counts[wrong]; n > 0 {
 		errs = append(errs, fmt.Errorf("%d runs were not as they should be", n))
 	}
 	return errors.Join(errs...)
@@ -164,5 +165,5 @@ func ownTemporary(dir string) error {
 	return nil
 }
 
-// isChosen says whether a fault is to be tried.
+// isChosen reports whether a fault is to be tried.
 func isChosen(name string) bool { return strings.Contains(name, *only) }

@@ -109,7 +109,7 @@ const (
 	notifySend    = 0xc0182101
 )
 
-// A notification is struct seccomp_notif of x86-64, and an answer struct seccomp_notif_resp.
+// notification is struct seccomp_notif of x86-64, and an answer struct seccomp_notif_resp.
 type notification struct {
 	id         uint64
 	pid, flags uint32
@@ -126,13 +126,13 @@ type notificationAnswer struct {
 	flags uint32
 }
 
-// A clock answers the questions of a process for the time.
+// clock answers the questions of a process for the time.
 type clock struct {
-	offset       atomic.Int64 // nanoseconds
-	jumps, asked *atomic.Int64
+	offset          atomic.Int64 // nanoseconds
+	jumps, requests *atomic.Int64
 }
 
-// serve answers questions until nobody asks any more.
+// serve answers requests until there are no more.
 func (c *clock) serve(from *os.File) error {
 	defer from.Close()
 	rights := make([]byte, unix.CmsgSpace(4))
@@ -169,7 +169,7 @@ func (c *clock) serve(from *os.File) error {
 }
 
 func (c *clock) answer(fd int, q *notification) {
-	c.asked.Add(1)
+	c.requests.Add(1)
 	t := unix.NsecToTimespec(time.Now().UnixNano() + c.offset.Load())
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:8], uint64(t.Sec))  //nolint:gosec // since 1970

@@ -21,7 +21,7 @@ import (
 // clusterSize is how many servers a cluster has.
 const clusterSize = 3
 
-// clusterSettings are those of a server of a cluster.
+// clusterSettings has the settings of a server of a cluster.
 const clusterSettings = `server_name: s%d
 listen: "127.0.0.1:%s"
 authorization { token: %q }
@@ -29,7 +29,7 @@ jetstream { store_dir: %q, max_file_store: %d }
 cluster { name: fleet, listen: "127.0.0.1:%s", routes: [%s] }
 `
 
-// A clustering is a run of jobs by a cluster.
+// clustering is a run of jobs by a cluster.
 type clustering struct {
 	m       *material
 	n       int
@@ -126,7 +126,7 @@ func (c *clustering) run(dir string) error {
 	return c.lose(t, q)
 }
 
-// manyServers are those of a cluster, as who takes their jobs knows them.
+// manyServers are the servers of a cluster, as takers of their jobs know them.
 type manyServers struct{ list string }
 
 func (s *manyServers) prepare(string, int) (*process, error) { return nil, errors.ErrUnsupported }

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What a queue keeps, as JetStream says it.
+// kept has the counts of a queue, from JetStream.
 type kept struct {
 	jobs, left      uint64 // that were taken, and that are there still
 	deliveries      uint64 // how often jobs were given to workers
@@ -38,8 +38,8 @@ func streamsOf(url string) (js jetstream.JetStream, end func(), err error) {
 	return js, c.Close, err
 }
 
-// keptBy asks until no job is left, but for a minute at most: what was acknowledged while a
-// server was killed is given out once more.
+// keptBy asks until no job is left, for a minute at most: a job that was acknowledged
+// while a server was killed is handed out once more.
 func keptBy(url string, n int) (k *kept, err error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		if k, err = keptNow(url); err == nil && k.wrongWith(n) == nil {
@@ -81,7 +81,7 @@ func keptNow(url string) (*kept, error) {
 	return k, nil
 }
 
-// wrongWith says what is wrong once so many jobs have results.
+// wrongWith returns the error once so many jobs have results.
 func (k *kept) wrongWith(n int) error {
 	var errs []error
 	if k.left > 0 || k.pending > 0 {

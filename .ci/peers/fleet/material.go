@@ -22,13 +22,14 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// examples are those of the project. The programs run in the folder of this module.
+// examples are the examples of the project. The programs run in the folder of this
+// module.
 const examples = "../../examples"
 
 // anyName is what every target is called for the command. A job has another name.
 const anyName = "the-target-of-a-job"
 
-// A kind of jobs: what is asked, of what, and what is right.
+// kind of jobs: the request, its input, and the right answer.
 type kind struct {
 	name    string
 	options func(name string) proto.Message
@@ -37,7 +38,7 @@ type kind struct {
 	want    string // what the command writes; "": the job fails
 }
 
-// A material is what jobs are made of.
+// material is what jobs are made of.
 type material struct {
 	unwindd, dir string
 	isClocked    bool   // its processes have wall clocks that jump
@@ -56,7 +57,7 @@ func stackOf(set func(*pb.StackOptions)) func(string) proto.Message {
 
 func profileOf(name string) proto.Message { return &pb.ProfileOptions{Name: name, Format: "folded"} }
 
-// newMaterial makes the jobs, and asks the command what is right.
+// newMaterial makes the jobs, and gets the right answers from the command.
 func newMaterial(unwindd, dir string) (*material, error) {
 	exe, err := filepath.Abs(filepath.Join(examples, "crash", "server"))
 	if err != nil {
@@ -136,7 +137,8 @@ func (m *material) byCommand(k *kind, args []string) (string, error) {
 // for, and a worker that it can be put.
 var absent = regexp.MustCompile(`: (no file with build ID|its file is not here).*`)
 
-// plain is a report without what is of the machine, and not of the target.
+// plain is a report without the parts that depend on the machine rather than on the
+// target.
 func plain(text string) string { return absent.ReplaceAllString(text, ": no file") }
 
 // buildID is the build ID of a file.
@@ -156,7 +158,7 @@ func buildID(file []byte) ([]byte, error) {
 	return note[16:], nil
 }
 
-// A wanted job, and what is right.
+// wanted job, and its right answer.
 type wanted struct {
 	kind *kind
 	name string
@@ -187,7 +189,7 @@ func (w *wanted) submit(ctx context.Context, q *fleet.Queue) (*fleet.Submitted, 
 	return q.Submit(ctx, t, bytes.NewReader(w.body), fleet.How{})
 }
 
-// wrongWith says what is wrong with a result.
+// wrongWith returns the error in a result.
 func (w *wanted) wrongWith(ctx context.Context, q *fleet.Queue, r *fleet.Result) error {
 	state := fleet.Done
 	if w.kind.want == "" {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A process is one of the fleet's, which may be killed and started again.
+// process is one of the fleet's, which may be killed and started again.
 type process struct {
 	argv []string
 	dir  string // that everything of it is in; its log is beside it
@@ -74,7 +74,7 @@ func (p *process) start() error {
 	}
 	if p.isClocked {
 		_ = cmd.ExtraFiles[0].Close()
-		c := &clock{jumps: &clockJumps, asked: &clockQuestions}
+		c := &clock{jumps: &clockJumps, requests: &clockQuestions}
 		go func() { _ = c.serve(clocked) }() // without it the process does not go on
 	}
 	ended, ready := make(chan struct{}), make(chan struct{})
@@ -119,7 +119,7 @@ func (p *process) pid() int {
 	return p.command.Process.Pid
 }
 
-// kill kills the process. It says whether there was one.
+// kill kills the process. It returns whether there was one.
 func (p *process) kill() bool {
 	p.mu.Lock()
 	cmd, ended := p.command, p.ended
@@ -206,7 +206,7 @@ func (p *process) left(mayBe ...string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// freePort is a port of this machine that nobody has.
+// freePort is an unused port of this machine.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

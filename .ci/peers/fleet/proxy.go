@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A link is how a worker reaches the server. While it is cut, nothing arrives on either side,
-// and no side is told; what was sent arrives when it is whole again, as by TCP.
+// link is how a worker reaches the server. While it is cut, nothing arrives on either
+// side, and no side is told; sent data arrives when it is whole again, as in TCP.
 type link struct {
 	listener net.Listener
 	to       string

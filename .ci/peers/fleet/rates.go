@@ -19,7 +19,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/processes"
 )
 
-// A rate is how fast jobs were done.
+// rate is how fast jobs were done.
 type rate struct {
 	each           float64       // in a second
 	server, worker time.Duration // of processors, for each

@@ -17,7 +17,7 @@ import (
 // queueSize is how many bytes are set aside for the jobs of a run.
 func queueSize(n int) int64 { return max(1<<30, int64(n)<<18) }
 
-// A queueServer is who has the queue.
+// queueServer is who has the queue.
 type queueServer interface {
 	// prepare has a process that is the server, in a folder; it is not started.
 	prepare(dir string, n int) (*process, error)
@@ -30,7 +30,7 @@ type queueServer interface {
 	files() []string
 }
 
-// An embeddedServer is `unwindd worker` that does no jobs.
+// embeddedServer is `unwindd worker` that does no jobs.
 type embeddedServer struct {
 	m    *material
 	dir  string
@@ -54,7 +54,7 @@ func (s *embeddedServer) address() string { return "127.0.0.1:" + s.port }
 func (s *embeddedServer) name() string    { return "the server in unwindd" }
 func (s *embeddedServer) files() []string { return []string{"queue/queue/"} }
 
-// A natsServer is one of NATS. Versions 2.9 end with the exit status 1 by SIGTERM.
+// natsServer is one of NATS. Versions 2.9 end with the exit status 1 by SIGTERM.
 type natsServer struct {
 	path, version string
 	port          string

@@ -25,7 +25,7 @@ const workersAtOnce = 3
 // cutFor is how long a worker is cut off: it is taken for dead after 20 seconds.
 const cutFor = 26 * time.Second
 
-// A tormenting is a run of jobs while processes die.
+// tormenting is a run of jobs while processes die.
 type tormenting struct {
 	m       *material
 	server  queueServer
@@ -275,12 +275,12 @@ func (t *tormenting) cut(stop <-chan struct{}, n int) {
 			t.cuts.Add(1)
 		}
 		t.far.cut(false)
-		time.Sleep(2 * time.Second) // what was late arrives
+		time.Sleep(2 * time.Second) // late data arrives
 	}
 }
 
-// judge holds every result against what the command writes, and what is kept against what
-// was asked for.
+// judge compares every result with the command's output, and the kept results with the
+// requests.
 func (t *tormenting) judge(q *fleet.Queue, results map[string]*fleet.Result) error {
 	var errs []error
 	states, tries, missing := map[fleet.State]int{}, map[int]int{}, 0
@@ -308,7 +308,7 @@ func (t *tormenting) judge(q *fleet.Queue, results map[string]*fleet.Result) err
 	return errors.Join(append(errs, k.wrongWith(len(t.wants)))...)
 }
 
-// end ends all processes, and says what is left of them.
+// end ends all processes, and returns what they left behind.
 func (t *tormenting) end() error {
 	var errs []error
 	for _, w := range t.workers {

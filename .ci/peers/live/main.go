@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command live takes the stacks of living programs that Debian ships by unwindd, by gdb and
+// Command live takes the stacks of live programs that Debian ships by unwindd, by gdb and
 // by eu-stack, and compares them, PC by PC, thread by thread. One that moved is looked at
-// again. Before that it takes the stacks of processes that start, execute and end, and kills
-// unwindd while it copies: nobody may be left stopped. It needs to be allowed to stop
-// processes.
+// again. Before that it takes the stacks of processes that start, execute and end, and
+// kills unwindd while it copies: no process may be left stopped. It needs to be allowed
+// to stop processes.
 package main
 
 import (
@@ -87,7 +87,7 @@ type comparison struct {
 	classes                    map[string]int
 }
 
-// compareProgram starts a program and compares its stacks, and those of its children.
+// compareProgram starts a program and compares its stacks, and its children's.
 func (c *comparison) compareProgram(p *program) error {
 	argv := p.argv
 	if p.pty {
@@ -148,8 +148,8 @@ func descendants(pid int) (list []int) {
 	return list
 }
 
-// compareProcess compares a process. Where a thread moves between one and the other, all are
-// asked again.
+// compareProcess compares a process. Where a thread moves between one and the other, all
+// are requested again.
 func (c *comparison) compareProcess(pid int, name string) error {
 	var ours, gdb, eu stacks
 	var tails map[uint64]bool

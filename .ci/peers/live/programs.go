@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A program is something that waits, and how it is started. "%d" in arguments is a folder of
+// program is something that waits, and how it is started. "%d" in arguments is a folder of
 // its own, that may be removed.
 type program struct {
 	argv []string
@@ -64,7 +64,7 @@ const nginxConfiguration = "daemon off;\nworker_processes 2;\npid nginx.pid;\nev
 // javaProgram waits.
 const javaProgram = `public class Wait { public static void main(String[] a) throws Exception { synchronized (a) { a.wait(); } } }`
 
-// programs are those of this machine, as often as it takes to have so many.
+// programs returns the programs of this machine, repeated to have so many.
 func programs(dir string, count int) (list []program) {
 	var all []program
 	for _, f := range filters {

@@ -18,7 +18,7 @@ func (w *work) compare(p *program) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(exe), strings.ReplaceAll(p.way, " ", "-")+"-")
+	dir, err := os.MkdirTemp(filepath.Dir(exe), strings.ReplaceAll(p.variant, " ", "-")+"-")
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (w *work) compare(p *program) error {
 	if err := w.compareEnd(p, dir, e); err != nil || !p.signed {
 		return err
 	}
-	// gdb is not told by qemu which bits are a signature: its stacks are those of a
-	// processor that signs nothing, with the same addresses.
+	// gdb is not told by qemu which bits are a signature: its stacks come from a
+	// processor without signatures, with the same addresses.
 	signed := filepath.Join(dir, "signed")
 	if err := os.Mkdir(signed, 0o755); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (w *work) compareInProcess(p *program, core string, args []string) error {
 	return err
 }
 
-// judge compares stacks, thread by thread; those of a snapshot also with those of the core that the same
-// process left.
+// judge compares stacks, thread by thread; a snapshot's also with the core's that the
+// same process left.
 func (w *work) judge(p *program, kind string, ours, ofCore, gdb map[string]*stack, t *truth) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -181,13 +181,13 @@ func (t *tally) count(d *difference) {
 	}
 }
 
-// A difference is a thread's stack beside gdb's and the truth.
+// difference is a thread's stack beside gdb's and the truth.
 type difference struct {
 	program        *program
 	kind, thread   string
 	ours, gdb      *stack
 	wrong, missing string
-	guessed        string // what is wrong behind a frame that is marked as a guess
+	guessed        string // the error behind a frame that is marked as a guess
 	isKnown        bool
 	core           *stack // of a snapshot: ours of the core of the same process
 	isCoreProved   bool
@@ -201,7 +201,7 @@ func (d *difference) common() (n int) {
 	return n
 }
 
-// isFailure: what is wrong is one where it is marked as a guess, too, unless nothing can be known.
+// isFailure: an error counts behind a guess, too, unless nothing can be known.
 func (d *difference) isFailure() bool {
 	class := d.class()
 	isShort := class == systemStack || d.core != nil && d.isCoreProved && strings.HasPrefix(class, "snapshot:")
@@ -270,8 +270,8 @@ const (
 	systemStack = "Go: the goroutine that called runtime.systemstack is missing"
 )
 
-// classes are the reasons that are known: the first that holds. Each says what differs and, by
-// what is not gdb, that we are right.
+// classes are the reasons that are known: the first that holds. Each has the difference
+// and the evidence, other than gdb, that we are right.
 var classes = []struct {
 	name string
 	is   func(d *difference, n int) bool
@@ -281,8 +281,8 @@ var classes = []struct {
 		return i >= 0 && n == i+1 && len(d.ours.pcs) > n && isGuess(d.ours.found[n]) && d.isProved()
 	}},
 	{"signed addresses: a run without gdb has a thread elsewhere in its loop, or another stack address to jump to", func(d *difference, n int) bool {
-		isOther := d.program.way == "threads" || d.program.way == "stackcall" && n == 0
-		return d.program.signed && isOther && d.kind == "core" && d.isProved() && (d.commonEnd() >= 2 || d.program.way == "stackcall")
+		isOther := d.program.variant == "threads" || d.program.variant == "stackcall" && n == 0
+		return d.program.signed && isOther && d.kind == "core" && d.isProved() && (d.commonEnd() >= 2 || d.program.variant == "stackcall")
 	}},
 	{"Go: gdb ends at a function that is marked as the first of a stack", func(d *difference, n int) bool {
 		return d.isGo() && d.isPrefix(n) && d.gdb.stopped == "outermost" && (d.isProved() || n+1 == len(d.ours.pcs) && d.function(n) == "runtime.clone" && d.function(n-1) == "runtime.mstart")

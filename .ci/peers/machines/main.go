@@ -111,7 +111,7 @@ func (w *work) compareAll(list []*program) {
 	wait.Wait()
 }
 
-// A tally is what became of the stacks of some programs.
+// tally is what became of the stacks of some programs.
 type tally struct {
 	programs, threads, frames   int
 	equal, fewer, more, another int // threads, beside gdb

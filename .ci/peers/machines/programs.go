@@ -10,7 +10,7 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/foreign"
 )
 
-// A machine is one whose programs qemu runs.
+// machine is one whose programs qemu runs.
 type machine struct {
 	name, root string
 	cpu        string // one that gdb understands
@@ -23,7 +23,7 @@ var (
 	riscv64 = &machine{name: "riscv64", root: "/usr/riscv64-linux-gnu", cpu: "rv64", plugin: true}
 )
 
-// A build is how the programs of a language are made.
+// build is how the programs of a language are made.
 type build struct {
 	machine  *machine
 	language string
@@ -32,13 +32,13 @@ type build struct {
 	signed   bool // return addresses, on a processor that signs
 }
 
-// A program is a build that ends in a way.
+// program is a build with a variant of its end.
 type program struct {
 	*build
-	way string
+	variant string
 }
 
-func (p *program) name() string { return p.build.key() + " " + p.way }
+func (p *program) name() string { return p.build.key() + " " + p.variant }
 
 func (b *build) key() string { return b.machine.name + " " + b.language + " " + b.name }
 
@@ -48,8 +48,8 @@ func (b *build) hasNoCFI() bool { return slices.Contains(b.flags, "-fno-unwind-t
 // withoutCFI leaves none in the program: what -g has of it is taken out, and shown to gdb alone.
 const withoutCFI = "-g -fno-asynchronous-unwind-tables -fno-unwind-tables"
 
-// flagsOf are the ways to make programs, by machine and language. Ways to end that are some
-// of them are those of the default set. Go's are flags of its linker, or of its compiler.
+// flagsOf are the ways to make programs, by machine and language. Some of them are in the
+// default set. Go's are flags of its linker, or of its compiler.
 var flagsOf = []struct {
 	machine  *machine
 	language string
@@ -90,8 +90,8 @@ var flagsOf = []struct {
 	{riscv64, "C++", "O2", "-O2 -g", "throw threads"},
 }
 
-// waysOf are the ways that programs of a language end in.
-var waysOf = map[string]string{
+// variantsOf has the variants of the end of programs by language.
+var variantsOf = map[string]string{
 	"C": "data abort trap null nullmain nulldeep nulljump bad odd badjump datacall stackcall tail alloca large saves" +
 		" overflow deep sort handler altstack fault faultcall threads",
 	"C++":  "throw thunk noexcept rethrow null lambda threads",
@@ -99,14 +99,14 @@ var waysOf = map[string]string{
 	"Go":   "nil index null quit spin sort fatal overflow",
 }
 
-// programs are all, or those of the default set.
+// programs returns all programs, or the default set.
 func programs(withPackages bool) (list []*program) {
 	for _, f := range flagsOf {
 		b := &build{machine: f.machine, language: f.language, name: f.name, flags: strings.Fields(f.flags), signed: strings.Contains(f.flags, "-mbranch-protection=")}
 		if needs := b.language == "Rust" || b.isMusl(); needs && !withPackages {
 			continue
 		}
-		ways := waysOf[b.language]
+		ways := variantsOf[b.language]
 		if !*all && *only == "" {
 			ways = f.some
 		}

@@ -126,7 +126,7 @@ func buildID(path string) (string, error) {
 	return hex.EncodeToString(data[16:]), nil
 }
 
-// A stack is the frames of a thread, innermost first, without inlined calls and functions
+// stack is the frames of a thread, innermost first, without inlined calls and functions
 // that were left by tail calls.
 type stack struct {
 	pcs       []uint64
@@ -136,7 +136,7 @@ type stack struct {
 	isCrashed bool
 }
 
-// An end is a process that ended: its core, and what gdb saw before.
+// end is a process that ended: its core, and what gdb saw before.
 type end struct {
 	core, snapshot, output string
 	chains                 string // a file with them
@@ -150,7 +150,7 @@ const limits = `ulimit -c unlimited; echo 0 >/proc/self/coredump_filter; exec ti
 // process is a program under qemu.
 func (w *work) process(p *program, dir, cpu string, qemu ...string) (cmd *exec.Cmd, output *bytes.Buffer) {
 	args := append([]string{"-c", limits, "sh", "qemu-" + p.machine.name, "-cpu", cpu, "-s", "262144", "-L", w.rootOf(p.build)}, qemu...)
-	cmd = exec.Command("sh", append(args, "./program", p.way)...)
+	cmd = exec.Command("sh", append(args, "./program", p.variant)...)
 	output = &bytes.Buffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 	cmd.Env = append(os.Environ(), "GOTRACEBACK=crash", "RUST_BACKTRACE=full", "GOMAXPROCS=2")
@@ -240,14 +240,14 @@ func (w *work) tryUnderGDB(p *program, dir string) (*end, error) {
 	return e, err
 }
 
-// gdbArguments are those of timeout for a gdb that has the program run to its end, and then
-// prints its stacks and writes a snapshot.
+// gdbArguments returns the arguments of timeout for a gdb that runs the program to its
+// end, and then prints its stacks and writes a snapshot.
 func (w *work) gdbArguments(p *program, dir, exe, socket, snapshot string) []string {
 	passed, end := "SIGUSR1 SIGURG SIGQUIT", "continue"
-	if strings.HasPrefix(p.way, "fault") || p.language == "Go" {
+	if strings.HasPrefix(p.variant, "fault") || p.language == "Go" {
 		passed += " SIGSEGV"
 	}
-	if p.way == "trap" {
+	if p.variant == "trap" {
 		end = "signal SIGTRAP" // which gdb keeps for itself otherwise
 	}
 	first := []string{"-ex", "continue"}

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// chainMagic begins the chain of a thread, and the sizes are those of chain.h.
+// chainMagic begins the chain of a thread; the sizes are from chain.h.
 const (
 	chainMagic   = 0x6368616e63686169
 	chainHeader  = 3 * 8
@@ -27,10 +27,10 @@ const (
 	chainEntries = 500
 )
 
-// An entry is functions that a thread is in: where each returns to, and an address in it.
+// entry is functions that a thread is in: where each returns to, and an address in it.
 type entry struct{ back, here, times uint64 }
 
-// A truth is what is known of the stacks of a process by the process itself.
+// truth has the stacks of a process as the process itself recorded them.
 type truth struct {
 	chains  map[string][]entry // by thread, innermost first
 	names   symbols            // of the executable
@@ -174,8 +174,8 @@ func (s symbols) at(address uint64) string {
 	return ""
 }
 
-// check holds a stack against the truth, and says what is wrong with it and what is missing.
-// isKnown says whether anything is known of the thread.
+// check compares a stack with the truth, and returns its errors and its missing frames.
+// isKnown reports whether anything is known of the thread.
 func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown bool) {
 	if chain := t.chains[thread]; len(chain) > 0 {
 		wrong, missing = t.checkChain(chain, s)
@@ -188,8 +188,8 @@ func (t *truth) check(thread string, s *stack) (wrong, missing string, isKnown b
 	return wrong, missing, isKnown
 }
 
-// checkChain: the program's own functions are those of the chain, in order, and the frame
-// behind each is where it returns to. The innermost one may not have noted itself yet.
+// checkChain: the program's own functions are the chain's, in order, and the frame behind
+// each is at its return address. The innermost one may not have recorded itself yet.
 func (t *truth) checkChain(chain []entry, s *stack) (wrong, missing string) {
 	var want []entry
 	for _, e := range chain {

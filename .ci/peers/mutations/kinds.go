@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A kind is files that say the same sort of thing, and the commands that read them. In a
+// kind is files that say the same sort of thing, and the commands that read them. In a
 // command FILE stands for the damaged file, ROOT for the repository, MADE for the folder of
 // what make.sh makes, EMPTY for a folder with nothing in it, and RUN for the folder that the
 // damaged file is in, by its own name. CODE: and a file stands for addresses of its code before
@@ -82,7 +82,7 @@ var kinds = []kind{
 	{"settings", 1, []string{"MADE/config/*"}, []string{"--config FILE stack ROOT/examples/mixed/mixed.snapshot", "--config FILE dump notes MADE/debug/gcc5"}},
 }
 
-// An input is a file's content with the commands that read it.
+// input is a file's content with the commands that read it.
 type input struct {
 	path     string
 	content  []byte
@@ -90,30 +90,30 @@ type input struct {
 }
 
 // places are the folders that commands and patterns name.
-type places struct{ root, made, empty string }
+type places struct{ root, generated, empty string }
 
 func (p places) path(pattern string) string {
 	if rest, isMade := strings.CutPrefix(pattern, "MADE/"); isMade {
-		return filepath.Join(p.made, rest)
+		return filepath.Join(p.generated, rest)
 	}
 	return filepath.Join(p.root, pattern)
 }
 
-// words are a command's arguments, where the damaged file, which was in, lies in the folder run
-// as file.
-func (p places) words(command, run, file string, in *input) (list []string) {
+// words returns a command's arguments; the damaged file, made from original, is in the
+// folder run as file.
+func (p places) words(command, run, file string, original *input) (list []string) {
 	for _, word := range strings.Fields(command) {
 		of, isCode := strings.CutPrefix(word, "CODE:")
 		switch {
 		case !isCode:
 			list = append(list, word)
 		case of == "FILE":
-			list = append(list, codeOf(in.path)...)
+			list = append(list, codeOf(original.path)...)
 		default:
 			list = append(list, codeOf(p.path(of))...)
 		}
 	}
-	replacer := strings.NewReplacer("FILE", file, "ROOT", p.root, "MADE", p.made, "EMPTY", p.empty, "RUN", run)
+	replacer := strings.NewReplacer("FILE", file, "ROOT", p.root, "MADE", p.generated, "EMPTY", p.empty, "RUN", run)
 	for i, word := range list {
 		if strings.HasPrefix(word, "FRAME_") || strings.HasPrefix(word, "DATA_") || strings.HasPrefix(word, "fbreg_") {
 			word = strings.Replace(word, "_", " ", 1)

@@ -7,10 +7,10 @@
 //
 //	go run ./mutations [-runs N] [-seed N] [-first N] [-processes N] [-kind NAME] [-into FILE] [-made DIR] [-dumps DIR] [-seconds N] [-megabytes N]
 //
-// It prints how the runs of each kind ended, the longest and the largest, and keeps the files
-// of those that failed in the folder that it names. -into adds what is counted to what the
-// file has of runs before, so that many runs are done in parts, each with another -seed.
-// An interrupt ends them early. make.sh says what it needs.
+// It prints how the runs of each kind ended, the longest and the largest, and keeps the
+// files of failed runs in the folder that it names. -into adds the counts to the file's
+// counts of earlier runs, so that many runs are done in parts, each with another -seed.
+// An interrupt ends them early. See make.sh for its requirements.
 package main
 
 import (
@@ -29,17 +29,17 @@ import (
 )
 
 var (
-	runs      = flag.Int("runs", 20000, "how many files are damaged")
-	first     = flag.Int("first", 0, "number of the first run: with -runs 1 one run again")
-	seed      = flag.Uint64("seed", 1, "of the damage")
-	processes = flag.Int("processes", 2, "that run at a time")
-	only      = flag.String("kind", "", "only kinds whose names have this in them")
-	into      = flag.String("into", "", "add the table to the one in this file")
-	dumps     = flag.String("dumps", "", "damage the minidumps below this folder, too")
-	seconds   = flag.Uint64("seconds", 20, "of a processor, that a run may take")
-	megabytes = flag.Int64("megabytes", 1024, "of memory that a run may take")
-	madeIn    = flag.String("made", "", "make the files that are damaged in this folder, or take them if it is there")
-	command   = flag.String("unwindd", "", "the executable; the default is one that is built")
+	runs        = flag.Int("runs", 20000, "how many files are damaged")
+	first       = flag.Int("first", 0, "number of the first run: with -runs 1 one run again")
+	seed        = flag.Uint64("seed", 1, "of the damage")
+	processes   = flag.Int("processes", 2, "that run at a time")
+	only        = flag.String("kind", "", "only kinds whose names have this in them")
+	into        = flag.String("into", "", "add the table to the one in this file")
+	dumps       = flag.String("dumps", "", "damage the minidumps below this folder, too")
+	seconds     = flag.Uint64("seconds", 20, "of a processor, that a run may take")
+	megabytes   = flag.Int64("megabytes", 1024, "of memory that a run may take")
+	generatedIn = flag.String("made", "", "make the files that are damaged in this folder, or take them if it is there")
+	command     = flag.String("unwindd", "", "the executable; the default is one that is built")
 )
 
 //go:embed make.sh
@@ -142,23 +142,23 @@ func newRunner(dir string) (*runner, error) {
 	return r, nil
 }
 
-// makeFiles makes what is damaged, unless it was made before.
+// makeFiles makes the files that are damaged, unless they exist.
 func (r *runner) makeFiles() (err error) {
-	if *madeIn != "" {
-		if r.places.made, err = filepath.Abs(*madeIn); err != nil {
+	if *generatedIn != "" {
+		if r.places.generated, err = filepath.Abs(*generatedIn); err != nil {
 			return err
 		}
-		if _, err := os.Stat(r.places.made); err == nil {
+		if _, err := os.Stat(r.places.generated); err == nil {
 			return nil
 		}
 	}
-	if err := os.Mkdir(r.places.made, 0o700); err != nil {
+	if err := os.Mkdir(r.places.generated, 0o700); err != nil {
 		return err
 	}
 	made := exec.Command("bash", "-c", makeScript, "make.sh", r.places.root, r.unwindd)
-	made.Dir = r.places.made
+	made.Dir = r.places.generated
 	if out, err := made.CombinedOutput(); err != nil {
-		_ = os.RemoveAll(r.places.made)
+		_ = os.RemoveAll(r.places.generated)
 		return fmt.Errorf("making files: %w\n%s", err, out)
 	}
 	return nil

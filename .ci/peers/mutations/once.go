@@ -20,20 +20,20 @@ import (
 	"github.com/unwindd/unwindd/internal/damage"
 )
 
-// A runner runs the command on damaged files.
+// runner runs the command on damaged files.
 type runner struct {
 	unwindd, dir string
 	places       places
 	kinds        []loaded // each as often as it is taken
 }
 
-// A loaded kind has its files.
+// loaded kind has its files.
 type loaded struct {
 	name   string
 	inputs []input
 }
 
-// A result is how one run ended.
+// result is how one run ended.
 type result struct {
 	kind, name, problem string
 	status              int
@@ -44,7 +44,7 @@ type result struct {
 // trace is what Go prints of a panic, one that was caught included.
 var trace = regexp.MustCompile(`(?m)^goroutine \d+ (gp=\S+ m=\S+ (mp=\S+ )?)?\[[^]]*\]:|^panic: |^fatal error: |runtime error: |panicked: `)
 
-// A watch keeps the end of what is printed until it has looked for a trace in it.
+// watch keeps the end of the output until it has looked for a trace in it.
 type watch struct {
 	last  []byte
 	found string
@@ -62,22 +62,22 @@ func (w *watch) Write(b []byte) (int, error) {
 }
 
 // damaged is the damaged file of a run, and the command that reads it.
-func (r *runner) damaged(n int) (k *loaded, in *input, command string, content []byte) {
+func (r *runner) damaged(n int) (k *loaded, i *input, command string, content []byte) {
 	random := rand.New(rand.NewPCG(*seed, uint64(n)))
 	k = &r.kinds[random.IntN(len(r.kinds))]
-	in = &k.inputs[random.IntN(len(k.inputs))]
+	i = &k.inputs[random.IntN(len(k.inputs))]
 	other := &k.inputs[random.IntN(len(k.inputs))]
-	command = in.commands[random.IntN(len(in.commands))]
-	return k, in, command, damage.With(random, in.content, other.content)
+	command = i.commands[random.IntN(len(i.commands))]
+	return k, i, command, damage.With(random, i.content, other.content)
 }
 
 // arrange puts the files of a run into a folder, and returns the arguments of the command.
-func (r *runner) arrange(run, command string, in *input, content []byte) ([]string, error) {
-	file := filepath.Join(run, filepath.Base(in.path))
+func (r *runner) arrange(run, command string, i *input, content []byte) ([]string, error) {
+	file := filepath.Join(run, filepath.Base(i.path))
 	if rest, isTree := strings.CutPrefix(command, "TREE "); isTree {
-		command, file = rest, filepath.Join(run, in.path)
+		command, file = rest, filepath.Join(run, i.path)
 	}
-	words := r.places.words(command, run, file, in)
+	words := r.places.words(command, run, file, i)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err
 	}

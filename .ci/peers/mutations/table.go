@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A tally is how the runs of a kind ended.
+// tally is how the runs of a kind ended.
 type tally struct {
 	Runs, Failed int
 	Statuses     map[int]int
@@ -25,7 +25,7 @@ type tally struct {
 	LargestRun   string
 }
 
-// A table has the tallies of all kinds.
+// table has the tallies of all kinds.
 type table map[string]*tally
 
 // loadTable reads what save wrote; an empty path, or one without a file, is an empty table.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package processes says what /proc does of processes that commands of this module start.
+// Package processes reads /proc about processes that commands of this module start.
 package processes
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A Stat is what /proc/PID/stat says of a process.
+// Stat is what /proc/PID/stat says of a process.
 type Stat struct {
 	State  string
 	Parent int
@@ -67,7 +67,8 @@ func all() (list []int) {
 	return list
 }
 
-// Executing are the processes of an executable. The kernel says so of those of this user.
+// Executing lists the processes of an executable. The kernel tells this of the user's own
+// processes.
 func Executing(path string) (list []int) {
 	for _, pid := range all() {
 		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && exe == path {

@@ -101,7 +101,7 @@ func takeCore(dir, name string) (string, error) {
 	return core, nil
 }
 
-// A stack is the PCs of a thread, innermost first.
+// stack is the PCs of a thread, innermost first.
 type stack struct {
 	thread  string
 	pcs     []uint64
@@ -123,9 +123,9 @@ func (s *stack) leaveOutTailCalls() {
 	s.pcs, s.found, s.text = s.pcs[:n], s.found[:n], s.text[:n]
 }
 
-// verdict is how our stacks compare with those of a peer: equal, with frames
-// beyond the peer's last, with frames missing, or with other PCs.
-type verdict struct{ equal, longer, shorter, other int }
+// tally counts our stacks by comparison with a peer's: equal, with frames beyond the
+// peer's last, with frames missing, or with other PCs.
+type tally struct{ equal, longer, shorter, other int }
 
 func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core string) error {
 	var ours, gdb, eu map[string]*stack
@@ -155,8 +155,8 @@ func compare(w *tabwriter.Writer, details *bytes.Buffer, unwindd, name, core str
 }
 
 // judge compares stacks, and writes where each that is not equal begins to differ.
-func judge(details *bytes.Buffer, name, peer string, ours, theirs map[string]*stack) verdict {
-	var v verdict
+func judge(details *bytes.Buffer, name, peer string, ours, theirs map[string]*stack) tally {
+	var v tally
 	threads := make([]string, 0, len(ours))
 	for thread := range ours {
 		threads = append(threads, thread)

@@ -63,11 +63,11 @@ func (m *measurement) sequence(s *server, rounds int, do func() error) (median, 
 }
 
 // commands starts the command again and again.
-func (m *measurement) commands(in *input, rounds int) (median, cpu time.Duration, err error) {
+func (m *measurement) commands(i *input, rounds int) (median, cpu time.Duration, err error) {
 	var times []time.Duration
 	for range rounds {
 		began := time.Now()
-		used, err := runOnce(in)
+		used, err := runOnce(i)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -78,10 +78,10 @@ func (m *measurement) commands(in *input, rounds int) (median, cpu time.Duration
 }
 
 // runOnce runs the command, and wants its answer to be right.
-func runOnce(in *input) (cpu time.Duration, err error) {
-	cmd := in.command()
+func runOnce(i *input) (cpu time.Duration, err error) {
+	cmd := i.command()
 	out, err := cmd.Output()
-	if err == nil && !in.isRight(out) {
+	if err == nil && !i.isRight(out) {
 		err = errors.New("it writes something else each time")
 	}
 	if err != nil {
@@ -110,12 +110,12 @@ func (m *measurement) anew() error {
 	return errors.Join(errs...)
 }
 
-func (m *measurement) startedAnew(n, at int) (rate, error) {
+func (m *measurement) startedAnew(n, most int) (rate, error) {
 	var next, cpu atomic.Int64
 	var wait sync.WaitGroup
-	errs := make([]error, at)
+	errs := make([]error, most)
 	began := time.Now()
-	for i := range at {
+	for i := range most {
 		wait.Go(func() {
 			for k := int(next.Add(1)); k <= n && errs[i] == nil; k = int(next.Add(1)) {
 				used, err := runOnce(m.inputs[k%len(m.inputs)])
@@ -154,7 +154,7 @@ func (m *measurement) warm() error {
 }
 
 // firsts prints a row.
-func (m *measurement) firsts(w *tabwriter.Writer, name string, in *input, id string, executable []byte) error {
+func (m *measurement) firsts(w *tabwriter.Writer, name string, i *input, id string, executable []byte) error {
 	dir, remove, err := shortFolder()
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (m *measurement) firsts(w *tabwriter.Writer, name string, in *input, id str
 			}
 			fmt.Fprintf(w, "%s\t", ms(time.Since(began)))
 		}
-		one := ask(s, c, in)
+		one := ask(s, c, i)
 		fmt.Fprintf(w, "%s\t", ms(one.time))
 		if !isAgain {
 			first = one
@@ -183,7 +183,7 @@ func (m *measurement) firsts(w *tabwriter.Writer, name string, in *input, id str
 		err = one.err
 		if isAgain && err == nil {
 			var median time.Duration
-			median, _, err = m.sequence(s, 20, func() error { return ask(s, c, in).err })
+			median, _, err = m.sequence(s, 20, func() error { return ask(s, c, i).err })
 			fmt.Fprintf(w, "%s\t%.1f\t\n", ms(median), first.time.Seconds()/median.Seconds())
 		}
 		c.CloseIdleConnections()
@@ -195,7 +195,7 @@ func (m *measurement) firsts(w *tabwriter.Writer, name string, in *input, id str
 }
 
 // largeInput is of a program with much debug information: a server itself.
-func (m *measurement) largeInput() (in *input, executable []byte, err error) {
+func (m *measurement) largeInput() (i *input, executable []byte, err error) {
 	path, err := snapshotOfServer(m.unwindd, m.dir)
 	if err != nil {
 		return nil, nil, err
@@ -207,6 +207,6 @@ func (m *measurement) largeInput() (in *input, executable []byte, err error) {
 	if executable, err = os.ReadFile(m.unwindd); err != nil {
 		return nil, nil, err
 	}
-	in, err = mat.stack("large", path, "--exe", m.unwindd)
-	return in, executable, err
+	i, err = mat.stack("large", path, "--exe", m.unwindd)
+	return i, executable, err
 }

@@ -19,7 +19,7 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// A caller asks one thing after the other.
+// caller asks one thing after the other.
 type caller struct {
 	*soaking
 	random  *rand.Rand
@@ -50,7 +50,7 @@ func (c *caller) close() {
 	_ = c.conn.Close()
 }
 
-// A reply is what came back. err is of a connection that broke off, or of an answer that
+// reply is what came back. err is of a connection that broke off, or of an answer that
 // did.
 type reply struct {
 	since  time.Time
@@ -83,8 +83,8 @@ const (
 	wrong    = "WRONG"
 )
 
-// judge says how a request ended that was not hurt, and whether it may end so. isRight says
-// what is wrong with an answer.
+// judge returns how an undisturbed request ended, and whether it may end so. isRight
+// returns the error in an answer.
 func (c *caller) judge(r *reply, isRight func([]byte) error) (string, error) {
 	isFull := c.harm.concerns(r.since, fullDisk)
 	switch {
@@ -109,7 +109,7 @@ func (c *caller) judge(r *reply, isRight func([]byte) error) (string, error) {
 	return wrong, fmt.Errorf("status %d, retry %v, disk full %v: %s", r.status, r.retry, isFull, r.body)
 }
 
-// saysPluginFailed says whether a report says that a plugin did not do what it was asked for.
+// saysPluginFailed reports whether a report says that a plugin did not do what it was asked for.
 func saysPluginFailed(report []byte) bool {
 	for _, words := range []string{"plugin-failed", "plugin x86_64", "plugin amdgpu"} {
 		if bytes.Contains(report, []byte(words)) {
@@ -155,45 +155,45 @@ func slowly(from io.Reader) (all []byte, err error) {
 }
 
 // post asks for a report. One in four is hurt.
-func (c *caller) post(in *input) (string, error) {
-	isRight := func(body []byte) error { return in.wrongWith(body) }
+func (c *caller) post(i *input) (string, error) {
+	isRight := func(body []byte) error { return i.wrongWith(body) }
 	switch c.random.IntN(16) {
 	case 0:
-		return c.cutUpload(in)
+		return c.cutUpload(i)
 	case 1:
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.random.IntN(80))*time.Millisecond)
 		defer cancel()
-		r := c.request(ctx, http.MethodPost, in.path, in.body, io.ReadAll)
+		r := c.request(ctx, http.MethodPost, i.path, i.body, io.ReadAll)
 		if r.err != nil {
 			return canceled, nil
 		}
 		return c.judge(r, isRight)
 	case 2:
-		return c.judge(c.request(context.Background(), http.MethodPost, in.path, in.body, slowly), isRight)
+		return c.judge(c.request(context.Background(), http.MethodPost, i.path, i.body, slowly), isRight)
 	}
-	return c.judge(c.request(context.Background(), http.MethodPost, in.path, in.body, io.ReadAll), isRight)
+	return c.judge(c.request(context.Background(), http.MethodPost, i.path, i.body, io.ReadAll), isRight)
 }
 
-func (in *input) wrongWith(body []byte) error {
-	if in.isRight(body) {
+func (i *input) wrongWith(body []byte) error {
+	if i.isRight(body) {
 		return nil
 	}
-	return errors.New("another answer than the command's: " + in.difference(body))
+	return errors.New("another answer than the command's: " + i.difference(body))
 }
 
 // cutUpload says that it sends more than it does. It waits for an answer or not.
-func (c *caller) cutUpload(in *input) (string, error) {
+func (c *caller) cutUpload(i *input) (string, error) {
 	conn, err := c.dial(context.Background(), c.network)
 	if err != nil {
 		return wrong, err
 	}
 	defer conn.Close()
 	more := c.random.IntN(2) * 1000
-	part := in.body[:c.random.IntN(len(in.body))]
+	part := i.body[:c.random.IntN(len(i.body))]
 	if more > 0 {
-		part = in.body
+		part = i.body
 	}
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", in.path, len(in.body)+more, part)
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", i.path, len(i.body)+more, part)
 	half, ok := conn.(interface{ CloseWrite() error })
 	if err != nil || !ok || c.random.IntN(2) == 0 {
 		return cut, nil
@@ -213,14 +213,14 @@ func (c *caller) cutUpload(in *input) (string, error) {
 
 // stopReading reads the beginning of a large answer, and the rest when the server has given
 // up, or not. What it gets then is whole, or breaks off.
-func (c *caller) stopReading(in *input) (string, error) {
+func (c *caller) stopReading(i *input) (string, error) {
 	since := time.Now()
 	conn, err := c.dial(context.Background(), "unix")
 	if err != nil {
 		return wrong, err
 	}
 	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", in.path, len(in.body), in.body); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", i.path, len(i.body), i.body); err != nil {
 		return c.judge(&reply{since: since, err: err}, nil)
 	}
 	answer, err := http.ReadResponse(bufio.NewReaderSize(conn, 512), nil)
@@ -236,5 +236,5 @@ func (c *caller) stopReading(in *input) (string, error) {
 	if err != nil {
 		return broken, nil
 	}
-	return c.judge(&reply{since: since, status: answer.StatusCode, retry: answer.Header.Get("Retry-After") != "", body: body}, in.wrongWith)
+	return c.judge(&reply{since: since, status: answer.StatusCode, retry: answer.Header.Get("Retry-After") != "", body: body}, i.wrongWith)
 }

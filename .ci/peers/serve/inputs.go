@@ -14,13 +14,14 @@ import (
 	"regexp"
 )
 
-// examples are those of the project. The programs run in the folder of this module.
+// examples are the examples of the project. The programs run in the folder of this
+// module.
 const examples = "../../examples"
 
 // crashID is the build ID of the program that has crashed in the core and in the minidump.
 const crashID = "01092ed6fbfc989c60cdda4dd2cc30a56e23db6d"
 
-// An input is something to be asked, and what is right.
+// input is the input of a request, and its right answer.
 type input struct {
 	name string
 	path string // of the URL, with its parameters
@@ -30,7 +31,7 @@ type input struct {
 	dir  string // that the command runs in
 }
 
-// A material is what inputs are made of.
+// material is what inputs are made of.
 type material struct {
 	unwindd, dir, empty string
 	crash               []byte // the executable
@@ -67,18 +68,18 @@ func (m *material) input(name, path, file string, args ...string) (*input, error
 }
 
 // byCommand is what the command writes.
-func (in *input) byCommand() ([]byte, error) {
-	out, err := in.command().Output()
+func (i *input) byCommand() ([]byte, error) {
+	out, err := i.command().Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		return nil, fmt.Errorf("%q in %s: %w\n%s", in.argv, in.dir, err, failed.Stderr)
+		return nil, fmt.Errorf("%q in %s: %w\n%s", i.argv, i.dir, err, failed.Stderr)
 	}
 	return out, err
 }
 
-func (in *input) command() *exec.Cmd {
-	cmd := exec.Command(in.argv[0], in.argv[1:]...)
-	cmd.Dir = in.dir
+func (i *input) command() *exec.Cmd {
+	cmd := exec.Command(i.argv[0], i.argv[1:]...)
+	cmd.Dir = i.dir
 	return cmd
 }
 
@@ -96,7 +97,7 @@ func crashExe() []string {
 	return []string{"--exe", path}
 }
 
-// loadInputs are what is sent under load.
+// loadInputs are the inputs that are sent under load.
 func loadInputs(unwindd, dir string) (list []*input, err error) {
 	m, err := newMaterial(unwindd, dir)
 	if err != nil {
@@ -130,20 +131,21 @@ func loadInputs(unwindd, dir string) (list []*input, err error) {
 // for, and a server that it can be put.
 var absent = regexp.MustCompile(`: (no file with build ID|its file is not here)(\\.|[^"\\])*`)
 
-// plain is a report without what is of the machine, and not of the target.
+// plain is a report without the parts that depend on the machine rather than on the
+// target.
 func plain(text []byte) []byte { return absent.ReplaceAll(text, []byte(": no file")) }
 
 // isRight says that an answer is what the command writes.
-func (in *input) isRight(answer []byte) bool {
-	return bytes.Equal(answer, in.want) || bytes.Equal(plain(answer), in.want)
+func (i *input) isRight(answer []byte) bool {
+	return bytes.Equal(answer, i.want) || bytes.Equal(plain(answer), i.want)
 }
 
 // difference is the first line in which an answer is another.
-func (in *input) difference(answer []byte) string {
-	got, want := bytes.Split(plain(answer), []byte("\n")), bytes.Split(in.want, []byte("\n"))
-	for i := range min(len(got), len(want)) {
-		if !bytes.Equal(got[i], want[i]) {
-			return fmt.Sprintf("line %d is %.300q, expected %.300q", i+1, bytes.Join(got[i:min(i+2, len(got))], nil), want[i])
+func (i *input) difference(answer []byte) string {
+	got, want := bytes.Split(plain(answer), []byte("\n")), bytes.Split(i.want, []byte("\n"))
+	for k := range min(len(got), len(want)) {
+		if !bytes.Equal(got[k], want[k]) {
+			return fmt.Sprintf("line %d is %.300q, expected %.300q", k+1, bytes.Join(got[k:min(k+2, len(got))], nil), want[k])
 		}
 	}
 	return fmt.Sprintf("%d lines, expected %d", len(got), len(want))

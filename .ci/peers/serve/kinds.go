@@ -24,13 +24,13 @@ import (
 	pb "github.com/unwindd/unwindd/engine/service/servicepb"
 )
 
-// A kind of requests, and how one is made and judged.
+// kind of requests, and how one is made and judged.
 type kind struct {
 	name string
 	ask  func(*caller) (outcome string, failure error)
 }
 
-// prepare makes what callers ask for, and asks the command what is right.
+// prepare makes the requests of callers, and gets the right answers from the command.
 func (s *soaking) prepare() error {
 	m, err := newMaterial(s.unwindd, s.dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *soaking) prepare() error {
 	if err != nil {
 		return err
 	}
-	var made []*input
+	var prepared []*input
 	for _, one := range []struct {
 		name, path, file string
 		args             []string
@@ -61,16 +61,16 @@ func (s *soaking) prepare() error {
 		if err != nil {
 			return err
 		}
-		made = append(made, in)
+		prepared = append(prepared, in)
 	}
-	fmt.Printf("the large report has %d bytes\n", len(made[3].want))
-	s.kindsOf(m, made)
+	fmt.Printf("the large report has %d bytes\n", len(prepared[3].want))
+	s.kindsOf(m, prepared)
 	return nil
 }
 
 // kindsOf makes the kinds: of those that are there twice there are twice as many.
-func (s *soaking) kindsOf(m *material, made []*input) {
-	for _, in := range append(s.inputs, made[:3]...) {
+func (s *soaking) kindsOf(m *material, prepared []*input) {
+	for _, in := range append(s.inputs, prepared[:3]...) {
 		s.kinds = append(s.kinds, &kind{in.name, func(c *caller) (string, error) { return c.post(in) }})
 	}
 	core := s.inputs[0]
@@ -85,7 +85,7 @@ func (s *soaking) kindsOf(m *material, made []*input) {
 			if c.random.IntN(8) != 0 { // it takes seconds
 				return c.post(s.inputs[2])
 			}
-			return c.stopReading(made[3])
+			return c.stopReading(prepared[3])
 		}},
 	)
 }
@@ -161,12 +161,12 @@ func (c *caller) putAndGet(data []byte) (string, error) {
 }
 
 // keptReport has a report kept, reads it, and removes it.
-func (c *caller) keptReport(in *input) (string, error) {
+func (c *caller) keptReport(i *input) (string, error) {
 	var said struct {
 		ID    string
 		Bytes int
 	}
-	r := c.request(context.Background(), http.MethodPost, "/v1/reports/stack", in.body, io.ReadAll)
+	r := c.request(context.Background(), http.MethodPost, "/v1/reports/stack", i.body, io.ReadAll)
 	if outcome, err := c.judge(r, func(text []byte) error { return json.Unmarshal(text, &said) }); outcome != right {
 		return outcome, err
 	}
@@ -177,7 +177,7 @@ func (c *caller) keptReport(in *input) (string, error) {
 		if len(text) != said.Bytes {
 			return fmt.Errorf("a report of %d bytes, and %d were said", len(text), said.Bytes)
 		}
-		return in.wrongWith(text)
+		return i.wrongWith(text)
 	})
 	removed := c.request(context.Background(), http.MethodDelete, "/reports/"+said.ID, nil, io.ReadAll)
 	if o, e := c.judge(removed, func([]byte) error { return nil }); outcome == right {
@@ -219,7 +219,7 @@ func fromGRPC(since time.Time, body []byte, err error) *reply {
 }
 
 // stackByGRPC asks for stacks. One in eight is canceled.
-func (c *caller) stackByGRPC(in *input) (string, error) {
+func (c *caller) stackByGRPC(i *input) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	isCanceled := c.random.IntN(8) == 0
 	if isCanceled {
@@ -227,22 +227,22 @@ func (c *caller) stackByGRPC(in *input) (string, error) {
 	}
 	defer cancel()
 	since := time.Now()
-	body, err := c.report(ctx, in)
+	body, err := c.report(ctx, i)
 	if err != nil && isCanceled {
 		return canceled, nil
 	}
-	return c.judge(fromGRPC(since, body, err), in.wrongWith)
+	return c.judge(fromGRPC(since, body, err), i.wrongWith)
 }
 
 // report is the report of a call; it is whole where there is no error.
-func (c *caller) report(ctx context.Context, in *input) ([]byte, error) {
+func (c *caller) report(ctx context.Context, i *input) ([]byte, error) {
 	st, err := c.calls.Stack(ctx)
 	if err != nil {
 		return nil, err
 	}
 	parts := []*pb.StackRequest{
 		{Part: &pb.StackRequest_Options{Options: &pb.StackOptions{}}},
-		{Part: &pb.StackRequest_Data{Data: in.body[:1000]}}, {Part: &pb.StackRequest_Data{Data: in.body[1000:]}},
+		{Part: &pb.StackRequest_Data{Data: i.body[:1000]}}, {Part: &pb.StackRequest_Data{Data: i.body[1000:]}},
 	}
 	for _, p := range parts {
 		if err := st.Send(p); err != nil && !errors.Is(err, io.EOF) { // of io.EOF receiving says why
@@ -302,14 +302,14 @@ func (c *caller) symbols() (got [][]string, err error) {
 }
 
 // byServer runs the command with --server.
-func (c *caller) byServer(in *input) (string, error) {
+func (c *caller) byServer(i *input) (string, error) {
 	address := c.tcp
 	if c.network == "unix" {
 		address = "unix:" + c.socket
 	}
 	since := time.Now()
-	cmd := exec.Command(in.argv[0], append([]string{"--server", address}, in.argv[1:]...)...)
-	cmd.Dir = in.dir
+	cmd := exec.Command(i.argv[0], append([]string{"--server", address}, i.argv[1:]...)...)
+	cmd.Dir = i.dir
 	body, err := cmd.Output()
 	r := &reply{since: since, status: http.StatusOK, body: body}
 	var failed *exec.ExitError
@@ -326,5 +326,5 @@ func (c *caller) byServer(in *input) (string, error) {
 	} else if err != nil {
 		return wrong, err
 	}
-	return c.judge(r, in.wrongWith)
+	return c.judge(r, i.wrongWith)
 }

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// A measurement is of one build of the command.
+// measurement is of one build of the command.
 type measurement struct {
 	unwindd, dir string
 	inputs       []*input
 	stacks       map[string]rate // by socket
 }
 
-// A rate is how many stacks were made in a time, and what processors did for it.
+// rate is how many stacks were made in a time, and what processors did for it.
 type rate struct {
 	count     int
 	wall, cpu time.Duration
@@ -35,7 +35,7 @@ func (r rate) perSecond() float64 { return float64(r.count) / r.wall.Seconds() }
 
 func (r rate) each() time.Duration { return r.cpu / time.Duration(max(r.count, 1)) }
 
-// measure prints the figures. The error says what is wrong.
+// measure prints the figures. The error lists wrong answers.
 func (m *measurement) measure() error {
 	m.stacks = map[string]rate{}
 	var errs []error
@@ -72,7 +72,7 @@ func (m *measurement) fresh(flags ...string) (s *server, end func() error, err e
 	return s, end, nil
 }
 
-// A took is how long an answer took, and how it was.
+// took is how long an answer took, and how it was.
 type took struct {
 	input *input
 	time  time.Duration
@@ -135,17 +135,17 @@ func (m *measurement) send(s *server, network string, count int) ([]took, error)
 }
 
 // ask sends a target. The time ends when the answer was read.
-func ask(s *server, c *http.Client, in *input) took {
+func ask(s *server, c *http.Client, i *input) took {
 	began := time.Now()
-	status, text, err := send(context.Background(), c, http.MethodPost, s.origin()+in.path, in.body)
-	t := took{in, time.Since(began), err}
+	status, text, err := send(context.Background(), c, http.MethodPost, s.origin()+i.path, i.body)
+	t := took{i, time.Since(began), err}
 	switch {
 	case err != nil:
-		t.err = fmt.Errorf("%s: %w", in.name, err)
+		t.err = fmt.Errorf("%s: %w", i.name, err)
 	case status != http.StatusOK:
-		t.err = fmt.Errorf("%s: status %d: %s", in.name, status, text)
-	case !in.isRight(text):
-		t.err = fmt.Errorf("%s: another answer than the command's: %s", in.name, in.difference(text))
+		t.err = fmt.Errorf("%s: status %d: %s", i.name, status, text)
+	case !i.isRight(text):
+		t.err = fmt.Errorf("%s: another answer than the command's: %s", i.name, i.difference(text))
 	}
 	return t
 }
@@ -256,7 +256,7 @@ func (s *server) mostOf(samples int) (most *usage, err error) {
 	return most, nil
 }
 
-// notAbove says what there is more of than before.
+// notAbove returns the counts that have grown.
 func (u *usage) notAbove(before *usage) error {
 	var more []string
 	for _, f := range []struct {
@@ -311,7 +311,8 @@ const (
 	flatMore  = 16 << 10
 )
 
-// judgeMemory prints the memory and the most of everything, and says whether memory grows.
+// judgeMemory prints the memory and the most of everything, and returns whether memory
+// grows.
 func judgeMemory(samples []*usage) error {
 	if len(samples) < 8 {
 		fmt.Printf("memory is not judged by %d samples\n", len(samples))

@@ -21,8 +21,8 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/processes"
 )
 
-// A server is `unwindd serve`, with folders of its own beneath dir, whose path is short: it
-// begins those of sockets, which are bounded.
+// server is `unwindd serve`, with folders of its own beneath dir, whose path is short: it
+// begins the paths of sockets, which are bounded.
 type server struct {
 	dir     string
 	socket  string // the path of its Unix socket
@@ -85,7 +85,7 @@ func startServer(unwindd, dir string, flags ...string) (*server, error) {
 // endGrace is how long a server without requests may take to end.
 const endGrace = 10 * time.Second
 
-// end ends the server, and says what is wrong with its end, or left of it.
+// end ends the server, and returns what went wrong or was left behind.
 func (s *server) end() error {
 	list := s.processes()
 	_ = s.command.Process.Signal(syscall.SIGTERM)

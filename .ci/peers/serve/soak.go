@@ -42,7 +42,7 @@ const soakWorkers = 4
 // does not wait for long.
 var soakFlags = []string{"--workers", strconv.Itoa(soakWorkers), "--max-waiting", "24", "--max-idle", "4s", "--max-time", "30s", "--log-level", "debug"}
 
-// A soaking is one that is under way.
+// soaking is one that is under way.
 type soaking struct {
 	*server
 	unwindd, dir string
@@ -82,7 +82,7 @@ func runSoak(dir string) error {
 	return errors.Join(err, ended, s.print())
 }
 
-// run torments the server, and looks at what is left.
+// run torments the server, and checks its remains.
 func (s *soaking) run() error {
 	if err := s.putAll(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *soaking) run() error {
 // longSoak is how long a soak is whose memory is judged.
 const longSoak = 5 * time.Minute
 
-// left says what is left of requests when none is under way.
+// left returns the remains of requests when none is under way.
 func (s *soaking) left() error {
 	var errs []error
 	for _, pid := range s.processes() {
@@ -178,8 +178,8 @@ func (s *soaking) note(kind, outcome string, failure error) {
 // shown is how many failures are printed.
 const shown = 25
 
-// print prints how requests ended, and what was done to the server. The error says that some
-// ended wrongly.
+// print prints how requests ended, and the harm done to the server. The error means that
+// some ended wrongly.
 func (s *soaking) print() error {
 	total := map[string]int{}
 	for _, of := range s.outcomes {
@@ -196,10 +196,10 @@ func (s *soaking) print() error {
 	})
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "requests\t%s\t\n", strings.Join(names, "\t"))
-	row := func(kind string, of map[string]int) {
+	row := func(kind string, counts map[string]int) {
 		fmt.Fprintf(w, "%s\t", kind)
 		for _, name := range names {
-			fmt.Fprintf(w, "%d\t", of[name])
+			fmt.Fprintf(w, "%d\t", counts[name])
 		}
 		fmt.Fprintln(w)
 	}

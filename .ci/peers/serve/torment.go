@@ -12,14 +12,14 @@ import (
 	"github.com/unwindd/unwindd/.ci/peers/smalldisk"
 )
 
-// A harm is what was done to the server, and when.
+// harm records the harm done to the server, with times.
 type harm struct {
 	mu      sync.Mutex
 	counts  map[string]int
 	periods map[string][]period
 }
 
-// A period is one in which the server was harmed in a way.
+// period is one in which the server was harmed in a way.
 type period struct{ from, to time.Time }
 
 // The ways.
@@ -59,12 +59,12 @@ func (h *harm) begin(how string) (end func()) {
 // is started again a moment later.
 const aftermath = 2 * time.Second
 
-// concerns says whether the server was harmed in one of some ways since a moment, or a little
+// concerns reports whether the server was harmed in one of some ways since a moment, or a little
 // before.
-func (h *harm) concerns(since time.Time, ways ...string) bool {
+func (h *harm) concerns(since time.Time, kinds ...string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, how := range ways {
+	for _, how := range kinds {
 		for _, p := range h.periods[how] {
 			if p.to.Add(aftermath).After(since) {
 				return true

@@ -28,7 +28,7 @@ func (s *server) workers() (workers, plugins []int) {
 	return workers, plugins
 }
 
-// A usage is what a server and its descendants have at a moment.
+// usage is what a server and its descendants have at a moment.
 type usage struct {
 	Goroutines          int // of the server
 	Descriptors         int // likewise
@@ -86,7 +86,7 @@ func anonymous(pid int) (pss, rss int64) {
 // field is a number of a text of /proc; 0 where it has none.
 func field(text []byte, name string) (n int64) {
 	if _, rest, ok := strings.Cut(string(text), name); ok {
-		_, _ = fmt.Sscan(rest, &n) // what is no number is 0
+		_, _ = fmt.Sscan(rest, &n) // text that is not a number is 0
 	}
 	return n
 }
@@ -104,8 +104,8 @@ func descriptors(pid int) (list []string) {
 	return list
 }
 
-// nameless are the files without a name that a process has open or mapped beneath a folder:
-// what was sent, and what was unpacked.
+// nameless returns the files without a name that a process has open or mapped beneath a
+// folder: uploads and unpacked files.
 func nameless(pid int, folder string) (list []string) {
 	for _, name := range descriptors(pid) {
 		if strings.HasPrefix(name, folder) && strings.HasSuffix(name, "(deleted)") {

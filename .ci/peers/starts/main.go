@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// commands are what is run, behind the executable.
+// commands has the arguments of each run.
 var commands = []struct {
 	name string
 	args []string

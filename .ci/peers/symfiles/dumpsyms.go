@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A comparison counts the records of two symbol files of the same files.
+// comparison counts the records of two symbol files of the same files.
 type comparison struct{ functions, lines, inlines, publics, cfi tally }
 
 func (c *comparison) tallies() []*tally {
@@ -41,12 +41,12 @@ func (c *comparison) compare(file string, ours, theirs *records) {
 	c.stack(file, ours, theirs)
 }
 
-// covered says whether an address is in a function.
-func (r *records) covered() func(at uint64) bool {
+// covered reports whether an address is in a function.
+func (r *records) covered() func(address uint64) bool {
 	starts := slices.Sorted(maps.Keys(r.functions))
-	return func(at uint64) bool {
-		i, found := slices.BinarySearch(starts, at)
-		return found || i > 0 && at < r.functions[starts[i-1]].end
+	return func(address uint64) bool {
+		i, found := slices.BinarySearch(starts, address)
+		return found || i > 0 && address < r.functions[starts[i-1]].end
 	}
 }
 
@@ -119,8 +119,8 @@ func (c *comparison) function(file string, got, want *function) {
 }
 
 // chains compares the calls that were inlined at an address.
-func (c *comparison) chains(file string, got, want *function, at uint64) {
-	a, b := got.chain(at), want.chain(at)
+func (c *comparison) chains(file string, got, want *function, address uint64) {
+	a, b := got.chain(address), want.chain(address)
 	var kind class
 	switch {
 	case len(a) > len(b):
@@ -137,7 +137,7 @@ func (c *comparison) chains(file string, got, want *function, at uint64) {
 		}
 	}
 	c.inlines.add(kind, func() string {
-		return fmt.Sprintf("%s %#x:%s\n      dump_syms%s", file, at, callsText(a), callsText(b))
+		return fmt.Sprintf("%s %#x:%s\n      dump_syms%s", file, address, callsText(a), callsText(b))
 	})
 }
 
@@ -181,11 +181,11 @@ func (c *comparison) stack(file string, ours, theirs *records) {
 }
 
 // rulesAt are the rules at an address, given those before it.
-func (r *records) rulesAt(at uint64, before rules) rules {
-	if now, ok := r.cfi[at]; ok {
+func (r *records) rulesAt(address uint64, before rules) rules {
+	if now, ok := r.cfi[address]; ok {
 		return now
 	}
-	if r.cfiEnds[at] {
+	if r.cfiEnds[address] {
 		return nil
 	}
 	return before

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command symfiles holds the symbol files that `unwindd symbols` writes against those of
-// Breakpad's dump_syms, record by record, and the stacks that minidump_stackwalk makes of
-// minidumps by the two. Its arguments are files with debug information, and minidumps
-// (*.dmp) whose modules are at their paths. Without any it takes libc and programs that it
-// compiles. -details N lists N differences of each kind.
+// Command symfiles compares the symbol files that `unwindd symbols` writes with
+// Breakpad's dump_syms', record by record, and the stacks that minidump_stackwalk makes
+// of minidumps by the two. Its arguments are files with debug information, and minidumps
+// (*.dmp) whose modules are at their paths. Without any it takes libc and programs that
+// it compiles. -details N lists N differences of each kind.
 //
 // UNWINDD_PEER_BREAKPAD is a folder with Breakpad's tools; without it they are fetched from
 // the package minidump of npm.
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// A peer is a folder for files, and the tools.
+// peer is a folder for files, and the tools.
 type peer struct {
 	dir, unwindd, tools string
 	all                 comparison
@@ -85,7 +85,7 @@ func (p *peer) report() error {
 	return nil
 }
 
-// programs compiles what is compared without arguments; libc comes with them.
+// programs compiles the default files; libc comes with them.
 func (p *peer) programs() (list []string, err error) {
 	source, err := filepath.Abs("../../engine/symbolfile/testdata/shapes.cc")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // This file reads symbol files on its own: what it is held against is not used to read it.
 
-// A function is a FUNC record with what follows it.
+// function is a FUNC record with what follows it.
 type function struct {
 	start, end uint64
 	name       string
@@ -34,7 +34,7 @@ type inline struct {
 	ranges      [][2]uint64
 }
 
-// rules are those of a STACK CFI record, by the name of the register.
+// rules are the rules of a STACK CFI record, by the name of the register.
 type rules map[string]string
 
 // records are what a symbol file has.

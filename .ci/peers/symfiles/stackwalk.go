@@ -19,7 +19,7 @@ var (
 	foundBy   = regexp.MustCompile(`^\s+Found by: (.*)`)
 )
 
-// A walked is a frame of minidump_stackwalk.
+// walked is a frame of minidump_stackwalk.
 type walked struct{ name, pc, found string }
 
 // walk compares the stacks of a minidump by the symbol files of the two. A module of which
@@ -91,7 +91,7 @@ func (p *peer) store(path string, stores [2]string) error {
 	return exec.Command(p.unwindd, "symbols", "--store", stores[0], whole).Run()
 }
 
-// stackwalk gives the frames of each thread, but for inlined ones.
+// stackwalk returns the frames of each thread, except inlined ones.
 func (p *peer) stackwalk(dump, store string) map[string][]walked {
 	out, _ := exec.Command(filepath.Join(p.tools, "minidump_stackwalk"), dump, store).Output()
 	threads := map[string][]walked{}

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// A class is a kind of differences.
+// class is a kind of differences.
 type class struct {
 	name string
 	// isKnown says that the reason is known: docs/differences.md has it, or the name says all.
@@ -22,7 +22,7 @@ func known(name string) class { return class{name, true} }
 // unknown is one of others.
 func unknown(name string) class { return class{name, false} }
 
-// A tally counts what is equal, and what is not by classes.
+// tally counts equal records, and different ones by classes.
 type tally struct {
 	title   string
 	equal   int

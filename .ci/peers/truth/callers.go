@@ -41,7 +41,7 @@ func callersOf(functions []function) callers {
 	return m
 }
 
-// hasSaved says whether a function's table has a place for a register somewhere.
+// hasSaved reports whether a function's table has a place for a register somewhere.
 func (f *function) hasSaved(number uint64) (has bool) {
 	_ = f.fde.Rows(func(r *cfi.Row) bool {
 		rule, _ := r.Rule(number)
@@ -67,7 +67,7 @@ func (t *tables) excuse(library string, functions []function) {
 	}
 }
 
-// haveSaved says whether all who call a function have saved a register, or those who call them.
+// haveSaved reports whether all who call a function have saved a register, or those who call them.
 func (c callers) haveSaved(function, number uint64, depth int) bool {
 	if depth == 0 || len(c[function]) == 0 {
 		return false

@@ -76,7 +76,7 @@ func (p *point) writeCore(t *tracee, path string) error {
 	return out.Truncate(int64(offset)) //nolint:gosec // of a file
 }
 
-// flags are those of the mapping's program header.
+// flags returns the flags of the mapping's program header.
 func (m *mapping) flags() uint32 {
 	flags := uint32(elf.PF_R)
 	if m.isWritable {
@@ -95,10 +95,10 @@ const (
 	pageOfFile  = 1 << 61 // or shared
 )
 
-// kept says which pages of a mapping, from its start on, a core has: those that the kernel would write
-// (vma_dump_size in fs/coredump.c). They are all of a mapping of a file that was written to, such as what the
-// dynamic linker relocates, the first of another file, which has its build ID, and what was touched of memory that
-// is of no file.
+// kept returns the pages of a mapping, from its start on, that a core has as the kernel
+// writes it (vma_dump_size in fs/coredump.c): all pages of a mapping of a file that was
+// written to, such as relocated data, the first page of another file, which has its build
+// ID, and the touched pages of anonymous memory.
 func (m *mapping) kept(pagemap *os.File) []bool {
 	if m.path == "[vvar]" || m.path == "[vsyscall]" {
 		return nil
@@ -147,7 +147,7 @@ func (p *point) writePages(out *os.File, offset, start uint64, kept []bool) erro
 	return nil
 }
 
-// notes are those of the process and its thread.
+// notes returns the notes of the process and its thread.
 func (p *point) notes(t *tracee) (b []byte) {
 	status := make([]byte, prstatusSize)
 	binary.LittleEndian.PutUint16(status[12:], 5) // pr_cursig: SIGTRAP

@@ -13,11 +13,11 @@ import (
 // keeps what each register and each word of the frame holds, as far as that is known. It
 // shares nothing with the engine and its plugins.
 
-// A value is what a register held at the function's entry, plus a number; of is 0 where it is
-// not known, and else one more than the register's index, or aligned.
+// value is a register's value at the function's entry, plus a number; register is 0 for
+// an unknown value, and else one more than the register's index, or aligned.
 type value struct {
-	of  uint8
-	off int64
+	register uint8
+	off      int64
 }
 
 // aligned stands for the stack pointer where a function has aligned it. Words that are found by
@@ -28,11 +28,11 @@ const (
 )
 
 // place is where an address is in the frame.
-func (v value) place() (at int64, ok bool) {
-	if v.of == aligned {
+func (v value) place() (offset int64, ok bool) {
+	if v.register == aligned {
 		return v.off + alignedAt, true
 	}
-	return v.off, v.of == rsp+1
+	return v.off, v.register == rsp+1
 }
 
 // The general registers, in the order of their encodings.
@@ -57,8 +57,8 @@ var registerIndex = func() map[string]int {
 	return m
 }()
 
-// A frameState is what is known before an instruction. Words are by their distance from the
-// return address.
+// frameState has the known values before an instruction. Words are by their distance from
+// the return address.
 type frameState struct {
 	regs  [16]value
 	words map[int64]value
@@ -69,7 +69,7 @@ type frameState struct {
 func entryState() *frameState {
 	s := &frameState{words: map[int64]value{}}
 	for i := range s.regs {
-		s.regs[i] = value{of: uint8(i + 1)} //nolint:gosec // below 16
+		s.regs[i] = value{register: uint8(i + 1)} //nolint:gosec // below 16
 	}
 	return s
 }
@@ -82,10 +82,10 @@ func (s *frameState) clone() *frameState {
 	return c
 }
 
-// join keeps what both states know, and says whether less is known than before.
+// join keeps the values that both states have, and returns whether some were lost.
 func (s *frameState) join(o *frameState) (changed bool) {
 	for i := range s.regs {
-		if s.regs[i] != o.regs[i] && s.regs[i].of != 0 {
+		if s.regs[i] != o.regs[i] && s.regs[i].register != 0 {
 			s.regs[i], changed = value{}, true
 		}
 	}
@@ -98,7 +98,7 @@ func (s *frameState) join(o *frameState) (changed bool) {
 	return changed
 }
 
-// A line is an instruction as objdump writes it.
+// line is an instruction as objdump writes it.
 type line struct {
 	address  uint64
 	mnemonic string
@@ -136,7 +136,7 @@ func parseLine(text string) (l line, ok bool) {
 	return l, true
 }
 
-// address reads "QWORD PTR [rsp+0x8]": the register and the number that is added.
+// memoryOperand reads "QWORD PTR [rsp+0x8]": the register and the number that is added.
 func memoryOperand(text string) (register int, off int64, size int, ok bool) {
 	kind, inner, ok := strings.Cut(text, "[")
 	if !ok || strings.Contains(kind, "fs:") || strings.Contains(kind, "gs:") {
@@ -167,26 +167,26 @@ func memoryOperand(text string) (register int, off int64, size int, ok bool) {
 }
 
 // reach is the place of a memory operand in the frame.
-func (s *frameState) reach(text string) (at int64, size int, ok bool) {
+func (s *frameState) reach(text string) (offset int64, size int, ok bool) {
 	register, off, size, ok := memoryOperand(text)
 	if !ok {
 		return 0, size, false
 	}
-	at, ok = s.regs[register].place()
-	return at + off, size, ok
+	offset, ok = s.regs[register].place()
+	return offset + off, size, ok
 }
 
-func (s *frameState) store(at int64, size int, v value) {
-	isAligned := at < alignedAt/2
+func (s *frameState) store(offset int64, size int, v value) {
+	isAligned := offset < alignedAt/2
 	for k := range s.words {
-		// What is below the stack pointer that was aligned may be found both ways.
-		isBoth := k < alignedAt/2 != isAligned && (isAligned && k < s.alignedFrom || !isAligned && at < s.alignedFrom)
-		if k < at+int64(size) && at < k+8 || isBoth {
+		// Memory below an aligned stack pointer may be found by both registers.
+		isBoth := k < alignedAt/2 != isAligned && (isAligned && k < s.alignedFrom || !isAligned && offset < s.alignedFrom)
+		if k < offset+int64(size) && offset < k+8 || isBoth {
 			delete(s.words, k)
 		}
 	}
-	if size == 8 && v.of != 0 {
-		s.words[at] = v
+	if size == 8 && v.register != 0 {
+		s.words[offset] = v
 	}
 }
 
@@ -200,7 +200,7 @@ func number(text string) (int64, bool) {
 	return int64(u), err == nil //nolint:gosec // its bits
 }
 
-// isWhole says whether an operand is a register of 64 bits, and which.
+// isWhole reports whether an operand is a register of 64 bits, and which.
 func isWhole(text string) (int, bool) {
 	i, ok := registerIndex[text]
 	return i, ok && registerNames[i][0] == text
@@ -255,8 +255,8 @@ func (s *frameState) execute(l *line) {
 	case m == "lea" && isDst:
 		register, off, _, ok := memoryOperand("[" + strings.SplitN(second, "[", 2)[1])
 		v := value{}
-		if ok && s.regs[register].of != 0 {
-			v = value{s.regs[register].of, s.regs[register].off + off}
+		if ok && s.regs[register].register != 0 {
+			v = value{s.regs[register].register, s.regs[register].off + off}
 		}
 		s.regs[dst] = v
 	case (m == "add" || m == "sub") && isDst:
@@ -264,12 +264,12 @@ func (s *frameState) execute(l *line) {
 		if m == "sub" {
 			n = -n
 		}
-		if !ok || s.regs[dst].of == 0 {
+		if !ok || s.regs[dst].register == 0 {
 			s.regs[dst] = value{}
 			return
 		}
 		s.regs[dst].off += n
-	case m == "and" && isDst && dst == rsp && s.regs[rsp].of == rsp+1:
+	case m == "and" && isDst && dst == rsp && s.regs[rsp].register == rsp+1:
 		s.align()
 	case m == "xchg":
 		a, isA := registerIndex[first]
@@ -308,7 +308,7 @@ func (s *frameState) pop() (v value) {
 // align takes that the stack pointer was aligned.
 func (s *frameState) align() {
 	s.alignedFrom = s.regs[rsp].off
-	s.regs[rsp] = value{of: aligned}
+	s.regs[rsp] = value{register: aligned}
 	for k := range s.words {
 		if k < s.alignedFrom {
 			delete(s.words, k)
@@ -413,7 +413,7 @@ func emulate(code []line, isEndless func(l *line) bool) map[uint64]*frameState {
 	return states
 }
 
-// isEnd says whether no instruction follows.
+// isEnd reports whether no instruction follows.
 func isEnd(l *line) bool {
 	switch l.mnemonic {
 	case "ret", "hlt", "ud2", "ud1", "int3", "(bad)", "iretq":

@@ -11,7 +11,7 @@ import (
 
 // This file finds calls that do not return, behind which code is another part of the function.
 
-// A function is its call frame information and its code.
+// function is its call frame information and its code.
 type function struct {
 	fde  *cfi.FDE
 	code []line
@@ -22,8 +22,8 @@ var endless = regexp.MustCompile(`^(abort|_?exit|_Exit|quick_exit|pthread_exit|t
 	`|__stack_chk_fail|__chk_fail|__fortify_fail|__assert(_fail|_perror_fail)?|__libc_(fatal|start_call_main)|__cxa_(throw|rethrow|bad_cast|bad_typeid|throw_bad_array.*|pure_virtual|call_unexpected|call_terminate)` +
 	`|_Unwind_Resume|_ZSt(9terminate|10unexpected)v|_ZSt[0-9]+__throw_.*|_ZN9__gnu_cxx[0-9]+__throw_.*|_ZN4llvm(25llvm_unreachable_internal|18report_fatal_error|22report_bad_alloc_error).*|g_assertion_message.*|g_abort)$`)
 
-// endlessCalls says of a library's calls whether they do not return: to functions of that list,
-// and to those of its own that reach no return, and no jump out of them.
+// endlessCalls finds the calls of a library that do not return: of functions of that
+// list, and of its own functions that reach no return, and no jump out of them.
 func endlessCalls(functions []function) (isEndless func(l *line) bool) {
 	own := map[uint64]bool{}
 	isEndless = func(l *line) bool {
@@ -44,7 +44,7 @@ func endlessCalls(functions []function) (isEndless func(l *line) bool) {
 	return isEndless
 }
 
-// isLeft says whether a function may be left by a return, by a jump, or at its end.
+// isLeft reports whether a function may be left by a return, by a jump, or at its end.
 func isLeft(code []line, isEndless func(l *line) bool) bool {
 	seen := make([]bool, len(code))
 	list := []int{0}

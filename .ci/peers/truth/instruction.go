@@ -2,8 +2,8 @@
 
 package main
 
-// What an instruction of x86-64 does to the stack, as far as it must be known beside the
-// registers before it and after it.
+// action is the effect of an instruction of x86-64 on the stack, as far as the registers
+// before and after it do not show it.
 type action uint8
 
 const (
@@ -11,8 +11,8 @@ const (
 	call            // pushes the address behind itself
 	leave           // returns, or jumps by a return
 	takes           // pops a register
-	loads           // gives rsp what is in memory
-	moves           // gives rsp what is in another register
+	loads           // loads rsp from memory
+	moves           // moves another register to rsp
 	syscalls
 )
 

@@ -22,13 +22,13 @@ import (
 // This file asks peers for the stacks of some of the points: gdb and eu-stack by cores of
 // them, libunwind while the process stands there.
 
-// A peers is the programs that are asked beside the engine, and how often each was right.
+// peers is the programs that are asked beside the engine, and how often each was right.
 type peers struct {
 	dir      string
 	left     int // how many points are yet to be asked for
 	points   []peerPoint
 	program  *exec.Cmd // of libunwind; nil: it is not here
-	in       io.WriteCloser
+	input    io.WriteCloser
 	out      *bufio.Reader
 	counts   map[string]*peerCount
 	names    []string
@@ -36,10 +36,10 @@ type peers struct {
 	problems []string
 }
 
-// A peerCount is what became of the stacks of a peer.
+// peerCount is what became of the stacks of a peer.
 type peerCount struct{ right, wrong, beyond, missing, none, frames int }
 
-// A peerPoint is a point whose core is written, with the truth of then.
+// peerPoint is a point whose core is written, with the truth of then.
 type peerPoint struct {
 	core, exe string
 	truth     *shadow
@@ -54,7 +54,7 @@ func (r remembered) word(address uint64) (uint64, bool) {
 	return w, ok
 }
 
-// freeze copies what is needed to judge a stack of the current point later.
+// freeze copies the data by which a stack of the current point is judged later.
 func (h *shadow) freeze() *shadow {
 	words, copies := remembered{}, map[*stack]*stack{}
 	f := &shadow{memory: words, isGo: h.isGo}
@@ -107,8 +107,8 @@ func newPeers(dir string, points int) (*peers, error) {
 	return p, nil
 }
 
-// startLibunwind makes the program that asks libunwind. Its headers are in a package of Debian
-// that cannot be installed beside those of LLVM's library of that name: so it is unpacked.
+// startLibunwind makes the program that asks libunwind. Its headers are in a package of
+// Debian that conflicts with LLVM's library of that name: so it is unpacked.
 func (p *peers) startLibunwind() error {
 	at := filepath.Join(p.dir, "libunwind")
 	if err := os.MkdirAll(at, 0o700); err != nil {
@@ -123,7 +123,7 @@ apt-get -q -o APT::Sandbox::User= download libunwind-dev && dpkg-deb -x libunwin
 	}
 	p.program = exec.Command(filepath.Join(at, "peer"))
 	var err error
-	if p.in, err = p.program.StdinPipe(); err != nil {
+	if p.input, err = p.program.StdinPipe(); err != nil {
 		return err
 	}
 	out, err := p.program.StdoutPipe()
@@ -136,18 +136,18 @@ apt-get -q -o APT::Sandbox::User= download libunwind-dev && dpkg-deb -x libunwin
 
 func (p *peers) close() {
 	if p.program != nil {
-		_ = p.in.Close()
+		_ = p.input.Close()
 		_ = p.program.Wait()
 	}
 }
 
 // take asks about the point that a process stands at: libunwind now, the others later.
-func (p *peers) take(s *stepping, ours *engine.Stack, v verdict) {
+func (p *peers) take(s *stepping, ours *engine.Stack, v decision) {
 	p.left--
 	truth := s.shadow.freeze()
 	p.count("unwindd", v, len(ours.Frames))
 	place := fmt.Sprintf("%s at %#x", s.program.name, s.tracee.regs.Rip)
-	if c, _ := s.classify(verdict{}, ours, false); c.function != "" {
+	if c, _ := s.classify(decision{}, ours, false); c.function != "" {
 		place = fmt.Sprintf("%s, %s!%s+%#x (%s)", s.program.name, c.module, c.function, c.offset, s.text(s.tracee.regs.Rip))
 	}
 	if p.program != nil {
@@ -179,7 +179,7 @@ func (p *peers) askLibunwind(t *tracee) (pcs []uint64, err error) {
 	for _, v := range [...]uint64{r.Rax, r.Rdx, r.Rcx, r.Rbx, r.Rsi, r.Rdi, r.Rbp, r.Rsp, r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15, r.Rip} {
 		line += fmt.Sprintf(" %x", v)
 	}
-	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+	if _, err := io.WriteString(p.input, line+"\n"); err != nil {
 		return nil, err
 	}
 	text, err := p.out.ReadString('\n')
@@ -203,7 +203,7 @@ func (p *peers) judge(name string, truth *shadow, pcs []uint64, place string) {
 	}
 }
 
-func (p *peers) count(name string, v verdict, frames int) {
+func (p *peers) count(name string, v decision, frames int) {
 	c := p.counts[name]
 	c.frames += v.frames
 	switch {
@@ -288,8 +288,8 @@ func (p *peers) askGDB() ([][]uint64, error) {
 }
 
 // askEUStack reads the text of eu-stack.
-func askEUStack(at *peerPoint) (pcs []uint64) {
-	out, _ := exec.Command("eu-stack", "-n", "0", "-e", at.exe, "--core", at.core).Output()
+func askEUStack(point *peerPoint) (pcs []uint64) {
+	out, _ := exec.Command("eu-stack", "-n", "0", "-e", point.exe, "--core", point.core).Output()
 	for line := range strings.Lines(string(out)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0][0] == '#' {
 			pc, _ := strconv.ParseUint(f[1], 0, 64)

@@ -15,7 +15,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A stopped is a process that stands at an instruction.
+// stopped is a process that stands at an instruction.
 type stopped interface {
 	arch() string
 	position() (pc, sp uint64)
@@ -25,8 +25,8 @@ type stopped interface {
 	maps() (string, error)
 }
 
-// A point is a process as the engine sees it while it stands at an instruction. Its modules
-// are those of loaded.
+// point is a process as the engine sees it while it stands at an instruction. Its modules
+// are loaded's.
 type point struct {
 	process stopped
 	thread  target.Thread
@@ -40,7 +40,7 @@ type point struct {
 	steps   []engine.Frame
 }
 
-// A mapping is a line of /proc/PID/maps.
+// mapping is a line of /proc/PID/maps.
 type mapping struct {
 	start, end, offset uint64
 	isWritable, isCode bool
@@ -53,7 +53,7 @@ const (
 	sampled = 16 << 10
 )
 
-// base is a point of a process that has nothing: what is loaded is said to it.
+// base is a point of a process without modules: they are added to it.
 type base struct{ *point }
 
 // Modules are none.
@@ -177,7 +177,7 @@ func (p *point) page(start uint64) []byte {
 	return page
 }
 
-// Mapped says what is mapped at an address.
+// Mapped returns the mapping at an address.
 func (p *point) Mapped(address uint64) (mapped, executable bool) {
 	m := p.at(address)
 	return m != nil, m != nil && m.isCode

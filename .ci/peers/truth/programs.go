@@ -21,7 +21,7 @@ import (
 //go:embed testdata
 var sources embed.FS
 
-// A program is what is executed.
+// program is a program that is executed.
 type program struct {
 	name  string
 	build []string // the command that makes it of its source, without -o

@@ -21,13 +21,13 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// An emulated is a process of AArch64 that qemu executes, instruction by instruction, as gdb's
+// emulated is a process of AArch64 that qemu executes, instruction by instruction, as gdb's
 // remote protocol asks it to (GDB manual, appendix E). Its memory is that of qemu, at the same
 // addresses.
 type emulated struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
-	in     *bufio.Reader
+	input  *bufio.Reader
 	mem    *os.File
 	x      [33]uint64 // x0 to x30, sp, pc
 	code   map[string][]elf.ProgHeader
@@ -52,7 +52,7 @@ func startEmulated(argv, env []string, dir string) (*emulated, error) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err == nil {
-		e.in = bufio.NewReader(e.conn)
+		e.input = bufio.NewReader(e.conn)
 		e.mem, err = os.Open(fmt.Sprintf("/proc/%d/mem", e.cmd.Process.Pid))
 	}
 	if err == nil {
@@ -109,14 +109,14 @@ func (e *emulated) ask(packet string) (string, error) {
 	if _, err := fmt.Fprintf(e.conn, "$%s#%02x", packet, sum); err != nil {
 		return "", err
 	}
-	if _, err := e.in.ReadBytes('$'); err != nil { // what is before it says that the packet came
+	if _, err := e.input.ReadBytes('$'); err != nil { // the bytes before it acknowledge the packet
 		return "", err
 	}
-	answer, err := e.in.ReadBytes('#')
+	answer, err := e.input.ReadBytes('#')
 	if err != nil {
 		return "", err
 	}
-	if _, err := e.in.Discard(2); err != nil {
+	if _, err := e.input.Discard(2); err != nil {
 		return "", err
 	}
 	_, err = e.conn.Write([]byte{'+'})
@@ -252,7 +252,7 @@ func (e *emulated) maps() (string, error) {
 	return out.String(), nil
 }
 
-// isTrampoline says whether handlers of signals return to the beginning of a mapping: it has
+// isTrampoline reports whether handlers of signals return to the beginning of a mapping: it has
 // mov x8, #139 and svc #0.
 func (e *emulated) isTrampoline(addresses string) bool {
 	var start uint64
@@ -261,7 +261,7 @@ func (e *emulated) isTrampoline(addresses string) bool {
 	return code == 0xd4000001_d2801168
 }
 
-// isCode says whether a file is of AArch64, and whether there is code at an offset of it.
+// isCode reports whether a file is of AArch64, and whether there is code at an offset of it.
 func (e *emulated) isCode(path, offset string) (isOwn, isCode bool) {
 	list, isKnown := e.code[path]
 	if !isKnown {

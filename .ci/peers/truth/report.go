@@ -20,9 +20,9 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A class is mismatches at one instruction.
+// class is mismatches at one instruction.
 type class struct {
-	kind                verdictKind
+	kind                decisionKind
 	module, function    string
 	offset              uint64 // in the function
 	isExact             bool   // it was about to be executed; else it had called
@@ -30,7 +30,7 @@ type class struct {
 	foundBy, stopReason string
 }
 
-// A mismatch is what is known of a class.
+// mismatch has the facts of a class.
 type mismatch struct {
 	count   int
 	text    string // of the instruction
@@ -39,7 +39,7 @@ type mismatch struct {
 }
 
 // classify says where a mismatch is.
-func (s *stepping) classify(v verdict, stack *engine.Stack, isSample bool) (c class, pc uint64) {
+func (s *stepping) classify(v decision, stack *engine.Stack, isSample bool) (c class, pc uint64) {
 	c = class{kind: v.kind, isSample: isSample, function: "?"}
 	if v.frame >= len(stack.Frames) {
 		return c, 0
@@ -68,7 +68,7 @@ func (s *stepping) classify(v verdict, stack *engine.Stack, isSample bool) (c cl
 	return c, f.PC
 }
 
-// isInJump says whether longjmp is at work: it calls a function that has no name in every libc.
+// isInJump reports whether longjmp is at work: it calls a function that has no name in every libc.
 func (s *stepping) isInJump() bool {
 	current := s.shadow.current
 	n := len(current.places)
@@ -80,7 +80,7 @@ func (s *stepping) isInJump() bool {
 }
 
 // note takes a mismatch.
-func (s *stepping) note(v verdict, stack *engine.Stack, isSample bool) {
+func (s *stepping) note(v decision, stack *engine.Stack, isSample bool) {
 	c, pc := s.classify(v, stack, isSample)
 	m := s.classes[c]
 	if m == nil {
@@ -96,9 +96,9 @@ func (s *stepping) note(v verdict, stack *engine.Stack, isSample bool) {
 	case m.known != nil:
 		return
 	}
-	kinds := map[verdictKind]*int{wrong: &t.samplesWrong, wrongGuess: &t.samplesGuess, missing: &t.samplesMissing}
+	kinds := map[decisionKind]*int{wrong: &t.samplesWrong, wrongGuess: &t.samplesGuess, missing: &t.samplesMissing}
 	if !isSample {
-		kinds = map[verdictKind]*int{wrong: &t.wrong, wrongGuess: &t.wrongGuess, wrongCFA: &t.wrongCFA, wrongRegister: &t.wrongRegister, missing: &t.missing}
+		kinds = map[decisionKind]*int{wrong: &t.wrong, wrongGuess: &t.wrongGuess, wrongCFA: &t.wrongCFA, wrongRegister: &t.wrongRegister, missing: &t.missing}
 	}
 	*kinds[v.kind]++
 }
@@ -122,7 +122,7 @@ func (s *stepping) text(pc uint64) string {
 }
 
 // example shows a stack beside the truth.
-func (s *stepping) example(v verdict, stack *engine.Stack) string {
+func (s *stepping) example(v decision, stack *engine.Stack) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\t%s, step %d: frame %d: %s; stopped: %s %s\n", s.program.name, s.tally.steps, v.frame, v.detail, stack.Stopped.Reason, stack.Stopped.Detail)
 	for i := max(v.frame-2, 0); i < min(v.frame+4, len(stack.Frames)); i++ {

@@ -6,10 +6,10 @@ import "slices"
 
 // This file keeps the truth: which calls a process is in, by what its processor does.
 
-// A place is a return address that is on a stack.
+// place is a return address that is on a stack.
 type place struct {
 	slot uint64 // where the word is that the processor will take
-	back uint64 // what was put there
+	back uint64 // the value that was put there
 	kind placeKind
 	// sp is where the stack pointer was in the code that a signal interrupted.
 	sp uint64
@@ -29,7 +29,7 @@ const (
 	byProgram             // what a program put at the beginning of a stack that it made
 )
 
-// A stack is one of those that a process has. Places are outermost first.
+// stack is one of those that a process has. Places are outermost first.
 type stack struct {
 	low, base uint64 // the lowest and the highest stack pointer there
 	places    []place
@@ -46,7 +46,7 @@ type stack struct {
 	isCut bool
 }
 
-// A shadow is the stacks of a process.
+// shadow is the stacks of a process.
 type shadow struct {
 	memory interface {
 		word(address uint64) (uint64, bool)
@@ -99,7 +99,7 @@ func (h *shadow) follow(a action, pc, before, after uint64, kept *registers) {
 	s.settle(after)
 }
 
-// settle forgets what is below the stack pointer.
+// settle forgets the slots below the stack pointer.
 func (s *stack) settle(sp uint64) {
 	s.low, s.base = min(s.low, sp), max(s.base, sp)
 	for len(s.places) > 0 && s.places[len(s.places)-1].slot < sp {
@@ -107,7 +107,7 @@ func (s *stack) settle(sp uint64) {
 	}
 }
 
-// isSwitch says whether the stack pointer left its stack. Within a stack it goes up to frames
+// isSwitch reports whether the stack pointer left its stack. Within a stack it goes up to frames
 // that are there, and down for what a function allocates.
 func (h *shadow) isSwitch(a action, before, after uint64) bool {
 	if a != loads && a != moves && a != syscalls || before == after {
@@ -175,20 +175,20 @@ func (h *shadow) moved(sp uint64) *stack {
 	return nil
 }
 
-func (h *shadow) isMoved(s *stack, by uint64) bool {
+func (h *shadow) isMoved(s *stack, distance uint64) bool {
 	for i := range s.places {
-		if back, ok := h.memory.word(s.places[i].slot + by); !ok || back != s.places[i].back {
+		if back, ok := h.memory.word(s.places[i].slot + distance); !ok || back != s.places[i].back {
 			return false
 		}
 	}
-	return by != 0
+	return distance != 0
 }
 
-func (s *stack) move(by uint64) {
+func (s *stack) move(distance uint64) {
 	for i := range s.places {
-		s.places[i].slot += by
+		s.places[i].slot += distance
 	}
-	s.low, s.base = s.places[len(s.places)-1].slot, s.base+by
+	s.low, s.base = s.places[len(s.places)-1].slot, s.base+distance
 }
 
 // The frame of a signal begins with what the handler returns to, behind which is a struct
@@ -215,7 +215,7 @@ func (h *shadow) enterSignal(sp, old, base uint64) *stack {
 		return h.current
 	}
 	s := &stack{low: sp, base: base, from: h.current, isBelow: true}
-	// What was there before is written over: its handler left it by a jump.
+	// The old contents are overwritten: its handler left it by a jump.
 	h.all = slices.DeleteFunc(h.all, func(old *stack) bool {
 		return old.isBelow && old != h.current && old.low <= s.base && s.low <= old.base
 	})

@@ -22,7 +22,7 @@ import (
 
 // This file holds the call frame information of libraries against an emulation of their code.
 
-// A tables is what became of the instructions of libraries.
+// tables is what became of the instructions of libraries.
 type tables struct {
 	libraries, functions int
 	agreed, saved        int            // instructions whose CFA agrees, and saved registers that are where the table says
@@ -30,7 +30,7 @@ type tables struct {
 	faults               map[fault]*places
 }
 
-// places are the instructions of a fault: how many, and the address of the first.
+// places is the number of instructions of a fault, and the address of the first.
 type places struct {
 	count           int
 	function, first uint64
@@ -38,7 +38,7 @@ type places struct {
 	isExcused       bool   // the callers have saved it
 }
 
-// A fault is where a table and the code of a function disagree.
+// fault is where a table and the code of a function disagree.
 type fault struct{ library, function, kind string }
 
 // mostNeeded are the shared libraries here that most files need, of those that are not so large
@@ -155,8 +155,8 @@ func functionNames(path string) map[uint64]string {
 }
 
 // compareFunction compares the rows of a function with what its code does.
-func (t *tables) compareFunction(of function, isEndless func(l *line) bool, library, name string) {
-	f, code := of.fde, of.code
+func (t *tables) compareFunction(fn function, isEndless func(l *line) bool, library, name string) {
+	f, code := fn.fde, fn.code
 	var rows []*cfi.Row
 	_ = f.Rows(func(r *cfi.Row) bool { rows = append(rows, r.Clone()); return true })
 	switch {
@@ -204,7 +204,7 @@ func (t *tables) compareRow(row *cfi.Row, s *frameState) (kind string, missing u
 	}
 	v := s.regs[encodings[row.CFA.Register&15]]
 	switch {
-	case v.of != rsp+1:
+	case v.register != rsp+1:
 		t.undecided["what the CFA's register holds is not known"]++
 		return "", 0
 	case v.off+row.CFA.Offset != 8:
@@ -214,7 +214,7 @@ func (t *tables) compareRow(row *cfi.Row, s *frameState) (kind string, missing u
 	for _, number := range preserved {
 		r := encodings[number]
 		rule, _ := row.Rule(number)
-		want := value{of: uint8(r + 1)} //nolint:gosec // below 16
+		want := value{register: uint8(r + 1)} //nolint:gosec // below 16
 		switch {
 		case rule.Kind == cfi.Offset && s.words[rule.Offset+8] == want:
 			t.saved++

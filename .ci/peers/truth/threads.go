@@ -19,7 +19,7 @@ var errBlocked = errors.New("its system call waits")
 // patience is how long a system call is waited for, before other threads go on.
 const patience = 2 * time.Millisecond
 
-// A group is the threads of a process, the first one first.
+// group is the threads of a process, the first one first.
 type group struct{ list []*stepping }
 
 // waitShort waits for a thread as long as that; status is 0 where nothing came of it.

@@ -20,7 +20,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// A tracee is a process that is executed instruction by instruction. It belongs to the
+// tracee is a process that is executed instruction by instruction. It belongs to the
 // thread of the operating system that started it.
 type tracee struct {
 	pid  int
@@ -53,7 +53,7 @@ func (t *tracee) maps() (string, error) {
 	return string(text), err
 }
 
-// registers are those of the instruction that is about to execute.
+// registers has the registers before the next instruction.
 func (t *tracee) registers() (r sdk.Registers) {
 	var raw [prstatusSize]byte
 	copy(raw[prReg:], unsafe.Slice((*byte)(unsafe.Pointer(&t.regs)), int(unsafe.Sizeof(t.regs))))
@@ -234,7 +234,7 @@ func (t *tracee) runTo(address uint64) error {
 	return unix.PtraceSetRegs(t.pid, &t.regs)
 }
 
-// catches says whether the process has a handler of a signal.
+// catches reports whether the process has a handler of a signal.
 func (t *tracee) catches(signal int) bool {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.pid))
 	_, rest, _ := bytes.Cut(data, []byte("SigCgt:\t"))
@@ -243,7 +243,7 @@ func (t *tracee) catches(signal int) bool {
 	return mask>>(signal-1)&1 == 1
 }
 
-// hasDynamicLinker says whether a file needs one.
+// hasDynamicLinker reports whether a file needs one.
 func hasDynamicLinker(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/unwindd/unwindd/engine"
 )
 
-// A verdict is what a stack is beside the truth.
-type verdict struct {
-	kind  verdictKind
+// decision is the result of comparing a stack with the truth.
+type decision struct {
+	kind  decisionKind
 	frame int // the frame whose caller, or CFA, differs
 	// frames are how many frames have the return address that was pushed, and guesses how
 	// many of these, or of those behind them, are marked as guesses.
@@ -21,10 +21,10 @@ type verdict struct {
 	detail          string
 }
 
-type verdictKind uint8
+type decisionKind uint8
 
 const (
-	right verdictKind = iota
+	right decisionKind = iota
 	wrong
 	wrongGuess // a frame that is wrong, and marked as a guess, or behind one
 	wrongCFA
@@ -32,28 +32,28 @@ const (
 	missing
 )
 
-func (k verdictKind) String() string {
+func (k decisionKind) String() string {
 	return [...]string{"right", "wrong", "wrong guess", "wrong CFA", "wrong register", "missing"}[k]
 }
 
-// A position is a place of the stacks that a shadow has: the next one that a return takes.
+// position is a place of the stacks that a shadow has: the next one that a return takes.
 type position struct {
 	s *stack
 	i int // places[i-1] is next
 }
 
-// A way is what may follow at a position.
-type way struct {
+// edge is a place that may follow a position.
+type edge struct {
 	place    *place
 	next     position
 	isNeeded bool // the stack may not end before it
 }
 
 // judge compares the frames of a stack with what the processor will do.
-func (h *shadow) judge(s *engine.Stack) verdict {
-	v := verdict{}
+func (h *shadow) judge(s *engine.Stack) decision {
+	v := decision{}
 	if len(s.Frames) == 0 {
-		return verdict{kind: missing, detail: s.Stopped.Detail}
+		return decision{kind: missing, detail: s.Stopped.Detail}
 	}
 	at := []position{{h.current, len(h.current.places)}}
 	changed := -1 // a frame whose return address was written over
@@ -69,7 +69,7 @@ func (h *shadow) judge(s *engine.Stack) verdict {
 		var next []position
 		var to *place
 		for _, p := range at {
-			for _, w := range h.ways(p) {
+			for _, w := range h.edges(p) {
 				if h.isAt(w.place, f.PC) {
 					if f.PC != w.place.back && changed < 0 {
 						changed = i - 1
@@ -107,7 +107,7 @@ func (h *shadow) judge(s *engine.Stack) verdict {
 }
 
 // judgeFrame compares a frame's CFA, and registers of its caller, with what they were at the call.
-func (h *shadow) judgeFrame(v *verdict, callee, caller *engine.Frame, p *place) {
+func (h *shadow) judgeFrame(v *decision, callee, caller *engine.Frame, p *place) {
 	cfa := p.slot
 	if !h.hasLink {
 		cfa += 8
@@ -130,8 +130,8 @@ func (h *shadow) judgeFrame(v *verdict, callee, caller *engine.Frame, p *place) 
 	}
 }
 
-// isAt says whether a frame is at what a place holds. What is in the slot now counts, too: the
-// processor will take it, whoever put it there.
+// isAt reports whether a frame is at the address in a place. The current contents of the
+// slot count, too: the processor will use them.
 func (h *shadow) isAt(p *place, pc uint64) bool {
 	if pc == p.back || h.hasLink {
 		return pc == p.back || p.kind == byProgram
@@ -140,10 +140,10 @@ func (h *shadow) isAt(p *place, pc uint64) bool {
 	return ok && now == pc
 }
 
-func (h *shadow) mayEnd(at []position) bool {
-	for _, p := range at {
+func (h *shadow) mayEnd(positions []position) bool {
+	for _, p := range positions {
 		needed := false
-		for _, w := range h.ways(p) {
+		for _, w := range h.edges(p) {
 			needed = needed || w.isNeeded
 		}
 		if !needed {
@@ -153,34 +153,34 @@ func (h *shadow) mayEnd(at []position) bool {
 	return false
 }
 
-// goesOn says whether anything follows.
-func (h *shadow) goesOn(at []position) bool {
-	return slices.ContainsFunc(at, func(p position) bool { return len(h.ways(p)) > 0 })
+// goesOn reports whether anything follows.
+func (h *shadow) goesOn(positions []position) bool {
+	return slices.ContainsFunc(positions, func(p position) bool { return len(h.edges(p)) > 0 })
 }
 
-func (h *shadow) expected(at []position) string {
-	for _, p := range at {
-		for _, w := range h.ways(p) {
+func (h *shadow) expected(positions []position) string {
+	for _, p := range positions {
+		for _, w := range h.edges(p) {
 			return fmt.Sprintf("%#x", w.place.back)
 		}
 	}
 	return "none"
 }
 
-// ways are what may follow at a position. It is one place but where a stack was made by the
-// program, or switched to.
-func (h *shadow) ways(p position) (list []way) {
+// edges returns the places that may follow at a position. It is one place except where a
+// stack was made by the program, or switched to.
+func (h *shadow) edges(p position) (list []edge) {
 	s := p.s
 	if s.taken != nil && p.s == h.current && p.i == len(s.places) {
-		list = append(list, way{place: s.taken, next: position{s, p.i}})
+		list = append(list, edge{place: s.taken, next: position{s, p.i}})
 	}
 	isEntered := s.from != nil && h.isGo && (p.i == 0 || s.places[p.i-1].slot >= s.entered)
 	if p.i > 0 {
 		next := &s.places[p.i-1]
-		return append(append(list, way{next, position{s, p.i - 1}, next.kind != byProgram && !isEntered}), h.fromWays(s, isEntered)...)
+		return append(append(list, edge{next, position{s, p.i - 1}, next.kind != byProgram && !isEntered}), h.fromEdges(s, isEntered)...)
 	}
 	if s.isBelow || isEntered {
-		more := h.fromWays(s, true)
+		more := h.fromEdges(s, true)
 		for i := range more {
 			more[i].isNeeded = s.isBelow
 		}
@@ -189,11 +189,11 @@ func (h *shadow) ways(p position) (list []way) {
 	return list
 }
 
-// fromWays are the ways to the stack that one was switched to from.
-func (h *shadow) fromWays(s *stack, goes bool) (list []way) {
+// fromEdges returns the edges to the stack that one was switched from.
+func (h *shadow) fromEdges(s *stack, goes bool) (list []edge) {
 	if !goes || s.from == nil || len(s.from.places) == 0 {
 		return nil
 	}
 	n := len(s.from.places)
-	return []way{{place: &s.from.places[n-1], next: position{s.from, n - 1}}}
+	return []edge{{place: &s.from.places[n-1], next: position{s.from, n - 1}}}
 }

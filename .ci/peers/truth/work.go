@@ -28,13 +28,13 @@ type work struct {
 	stepsPerWalk int
 }
 
-// An instruction is a place in a file. Of code in no file the path is the program's name.
+// instruction is a place in a file. Of code in no file the path is the program's name.
 type instruction struct {
 	path   string
 	offset uint64
 }
 
-// A tally is what became of the stacks of a program.
+// tally is what became of the stacks of a program.
 type tally struct {
 	name                           string
 	steps, walked, distinct        int
@@ -48,13 +48,13 @@ type tally struct {
 	took                           time.Duration
 }
 
-// A site is an instruction of a process.
+// site is an instruction of a process.
 type site struct {
 	action action
 	visits *uint32
 }
 
-// A stepping is a program that is being stepped.
+// stepping is a program that is being stepped.
 type stepping struct {
 	*work
 	program *program
@@ -72,9 +72,9 @@ type stepping struct {
 	isBlocked bool
 }
 
-// A begun is where a thread stood before an instruction.
+// begun is where a thread stood before an instruction.
 type begun struct {
-	at           *site
+	site         *site
 	pc, sp, call uint64
 	kept         registers
 }
@@ -175,12 +175,12 @@ func (s *stepping) finish(signal int) (err error) {
 	b := &s.begun
 	s.tally.steps++
 	switch {
-	case b.at.action == syscalls && b.call == sysSigreturn && s.tracee.regs.Rip != b.pc+2:
+	case b.site.action == syscalls && b.call == sysSigreturn && s.tracee.regs.Rip != b.pc+2:
 		s.shadow.giveBack(s.tracee.regs.Rip, s.tracee.regs.Rsp)
 	default:
-		s.shadow.follow(b.at.action, b.pc, b.sp, s.tracee.regs.Rsp, &b.kept)
+		s.shadow.follow(b.site.action, b.pc, b.sp, s.tracee.regs.Rsp, &b.kept)
 	}
-	if b.at.action == syscalls && changesMappings(b.call) {
+	if b.site.action == syscalls && changesMappings(b.call) {
 		for _, of := range s.group.list {
 			if err := of.reload(); err != nil {
 				return err
@@ -196,14 +196,14 @@ func (s *stepping) finish(signal int) (err error) {
 }
 
 // visit walks the stack at an instruction, unless that was done often enough.
-func (s *stepping) visit(at *site) {
-	if *at.visits >= s.most {
+func (s *stepping) visit(point *site) {
+	if *point.visits >= s.most {
 		return
 	}
-	if *at.visits == 0 {
+	if *point.visits == 0 {
 		s.tally.distinct++
 	}
-	*at.visits++
+	*point.visits++
 	s.verify()
 }
 
@@ -245,7 +245,7 @@ func (s *stepping) reload() error {
 	return s.point.load()
 }
 
-// site is what is known of an instruction.
+// site has the facts of an instruction.
 func (s *stepping) site(pc uint64) *site {
 	if at := s.sites[pc]; at != nil {
 		return at

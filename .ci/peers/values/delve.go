@@ -63,9 +63,9 @@ func delveVariables(scope *proc.EvalScope) []*valuecheck.Node {
 	var all []*valuecheck.Node
 	for _, read := range []struct {
 		kind string
-		of   func(proc.LoadConfig) ([]*proc.Variable, error)
+		load func(proc.LoadConfig) ([]*proc.Variable, error)
 	}{{"parameter", scope.FunctionArguments}, {"local", scope.LocalVariables}} {
-		variables, err := read.of(loaded)
+		variables, err := read.load(loaded)
 		if err != nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func delveVariables(scope *proc.EvalScope) []*valuecheck.Node {
 	return all
 }
 
-// sizes are those of kinds whose values are numbers.
+// sizes has the sizes of kinds whose values are numbers.
 var sizes = map[reflect.Kind]int{
 	reflect.Bool: 1, reflect.Int8: 1, reflect.Int16: 2, reflect.Int32: 4, reflect.Int64: 8, reflect.Int: 8,
 	reflect.Uint8: 1, reflect.Uint16: 2, reflect.Uint32: 4, reflect.Uint64: 8, reflect.Uint: 8, reflect.Uintptr: 8,

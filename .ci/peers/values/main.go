@@ -232,14 +232,14 @@ func (w *work) differences(name string, r *valuecheck.Result) {
 // classes lists why values differ that are explained, and what differs in words alone.
 func (w *work) classes() {
 	for _, c := range []struct {
-		title string
-		of    map[string]int
+		title  string
+		counts map[string]int
 	}{{"explained", w.total.Classes}, {"equal values in other words, by kind of type", w.total.Texts},
 		{"names of types that differ", w.total.Types}, {"summaries that differ", w.total.Summaries}} {
 		fmt.Printf("%s:\n", c.title)
-		keys := slices.SortedFunc(maps.Keys(c.of), func(a, b string) int { return cmp.Or(c.of[b]-c.of[a], strings.Compare(a, b)) })
+		keys := slices.SortedFunc(maps.Keys(c.counts), func(a, b string) int { return cmp.Or(c.counts[b]-c.counts[a], strings.Compare(a, b)) })
 		for _, k := range keys[:min(len(keys), 20)] {
-			fmt.Printf("%8d %s\n", c.of[k], k)
+			fmt.Printf("%8d %s\n", c.counts[k], k)
 		}
 	}
 }

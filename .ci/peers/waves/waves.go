@@ -34,7 +34,7 @@ const (
 	kernelPlaces = 48
 )
 
-// A kind of waves says in what they differ.
+// kind of waves says in what they differ.
 type kind struct {
 	name       string
 	hasPlaces  bool // they are at many places of the code

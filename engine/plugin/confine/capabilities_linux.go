@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCapabilities makes the exec lose all capabilities, those of root too:
-// what an exec gives is bounded by the bounding set. They stay until then where
-// that set can be emptied, because the executable may lie where only they reach.
+// dropCapabilities makes the exec lose all capabilities, root's too: an exec gives at
+// most the bounding set. Where that set can be emptied they stay until the exec, because
+// the executable may be accessible only with them.
 func dropCapabilities() error {
 	var head = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData // a set of 64 bits is two of 32
@@ -22,14 +22,14 @@ func dropCapabilities() error {
 	for c := range uintptr(64) {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) {
-			break // past the last one that the kernel knows
+			break // past the kernel's last capability
 		}
 		if err != nil {
 			bounded = false
 			break
 		}
 	}
-	// A failure means a kernel before ambient capabilities: none to clear.
+	// A failure means a kernel without ambient capabilities.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	for i := range data {
 		data[i].Inheritable = 0

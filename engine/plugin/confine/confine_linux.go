@@ -20,10 +20,10 @@ func nameSelf() {
 	}
 }
 
-// confineSelf takes from this process, a bundled plugin that child.confineThread's
-// thread has forked, what a process can take from all of its threads at once: the
-// rlimits and the system calls of plugins. It is done before anything is read that
-// somebody else has made. What the system lacks is missing.
+// confineSelf applies to this process, a bundled plugin that a confined thread has
+// forked, the parts of the sandbox that apply to all threads at once: the rlimits and the
+// system calls of plugins. It runs before anything is read that somebody else has made.
+// missing lists the parts that the system lacks.
 func confineSelf() (missing []string, err error) {
 	nameSelf()
 	for _, l := range resourceLimits {

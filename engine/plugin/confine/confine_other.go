@@ -4,5 +4,5 @@
 
 package confine
 
-// confineSelf does nothing: the engine says that there is no sandbox.
+// confineSelf does nothing: the engine reports that there is no sandbox.
 func confineSelf() ([]string, error) { return nil, nil }

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFiles is what a process may do in a folder that is its own.
+// ownFiles has the rights of a process in its own folder.
 const ownFiles = ownSockets | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER
 
 // Exec confines this process and executes a file of the given path in its place, so it
-// returns only with an error. The descriptors that are not closed by an exec stay open.
-// withMissing makes the arguments, from a list of what this system lacks to confine a
-// process by.
+// returns only with an error. Descriptors that an exec does not close stay open.
+// withMissing makes the arguments, from the parts of the sandbox that this system lacks.
 func (c *Confinement) Exec(path string, withMissing func(missing []string) []string, env []string) error {
-	runtime.LockOSThread() // what confines a thread reaches what it executes
+	runtime.LockOSThread() // the confinement of a thread applies to the file that it executes
 	var missing []string
 	note := func(what string, err error) {
 		if err != nil {
@@ -40,11 +39,11 @@ func (c *Confinement) Exec(path string, withMissing func(missing []string) []str
 // limits are the rlimits of the process. Its plugins have lower ones.
 func (c *Confinement) limits() []resourceLimit {
 	memory := c.Memory
-	if DataLimit == Unlimited { // a sanitizer keeps more than what it watches
+	if DataLimit == Unlimited { // a sanitizer needs much memory of its own
 		memory = Unlimited
 	}
 	return []resourceLimit{
-		{"CORE", unix.RLIMIT_CORE, 0}, // a core would hold what strangers sent
+		{"CORE", unix.RLIMIT_CORE, 0}, // a core would have strangers' data
 		{"FSIZE", unix.RLIMIT_FSIZE, c.FileSize},
 		{"NOFILE", unix.RLIMIT_NOFILE, c.Files},
 		{"MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
@@ -55,8 +54,8 @@ func (c *Confinement) limits() []resourceLimit {
 	}
 }
 
-// paths are what Landlock opens. Of /proc it needs what its plugins have used of the
-// processors; other processes' memory stays closed, because they are outside its domain.
+// paths lists the paths that Landlock opens. It needs /proc for the processor time of its
+// plugins; other processes' memory stays closed, because they are outside its domain.
 func (c *Confinement) paths() []pathRule {
 	rules := []pathRule{{"/proc", readTree}}
 	for _, list := range []struct {
@@ -66,7 +65,7 @@ func (c *Confinement) paths() []pathRule {
 		for _, path := range list.paths {
 			rules = append(rules, pathRule{path, list.rights})
 			if list.rights&executeFile == executeFile {
-				needed, _ := pathsOf(path) // where it is no executable, its exec says so
+				needed, _ := pathsOf(path) // where it is not executable, its exec fails
 				rules = append(rules, needed...)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // Exec executes a file of the given path in the place of this process, so it returns only
-// with an error. This system has nothing to confine a process by, which is said to
-// withMissing, which makes the arguments.
+// with an error. This system has no sandbox, which is passed to withMissing, which makes
+// the arguments.
 func (c *Confinement) Exec(path string, withMissing func(missing []string) []string, env []string) error {
 	return fmt.Errorf("execute %s: %w", path, syscall.Exec(path, withMissing([]string{"processes are confined on Linux only"}), env))
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package confine takes from a process, or a thread, what a plugin does not need: descriptors,
-// limits, capabilities, files (Landlock) and system calls (seccomp). The executable of plugins
-// links it, so it imports nothing that the engine's side needs alone.
+// Package confine removes from a process, or a thread, all that a plugin does not need:
+// descriptors, memory and other limits, capabilities, files (Landlock) and system calls
+// (seccomp). The executable of plugins links it, so it imports nothing that only the
+// engine's side needs.
 package confine
 
 import (
@@ -15,36 +16,34 @@ import (
 	"path/filepath"
 )
 
-// ErrUsage is wrapped by the errors of ExecMain and ServeMain that mean that their command line
-// was wrong.
+// ErrUsage is wrapped by the errors of ExecMain and ServeMain about a wrong command line.
 var ErrUsage = errors.New("wrong usage")
 
-// An execution is the command line of `plugin exec`.
+// execution is the command line of `plugin exec`.
 type execution struct {
-	socketDir string // the one place that the plugin may write to
-	parent    int    // process that must still be the parent; 0: whichever
-	reportFD  int    // where the report goes; 0: standard error
-	build     string // the build that this executable must be of; "": any
-	sha256    string // what the executable must hash to; "": not checked
+	socketDir string // the only directory that the plugin may write to
+	parent    int    // process that must still be the parent; 0: any
+	reportFD  int    // descriptor of the report; 0: standard error
+	build     string // the build that this executable must have; "": any
+	sha256    string // hash that the executable must have; "": not checked
 	path      string
 	args      []string
 }
 
-// Report is what `plugin exec` tells whoever started it: what of the
-// sandbox this system lacks, and why the plugin was not executed. The
-// descriptor it is written to closes on the exec, so that a plugin can add
-// nothing to it, and its end without an Error says that the exec succeeded.
+// Report is the message of `plugin exec` to the process that started it: the parts of the
+// sandbox that this system lacks, and the reason that the plugin was not executed. The
+// descriptor it is written to closes on the exec, so that a plugin can add nothing to it,
+// and its end without an Error says that the exec succeeded.
 type Report struct {
 	Missing []string `json:"missing,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
 
-// ExecMain is `unwindd plugin exec [flags] -- PATH ARGS...`. It takes from this
-// process what a plugin does not need and then executes PATH in its place, so
-// it returns only with an error. The sandbox is, in this order: the parent's
-// death is this process's; no descriptor but 0, 1 and 2; rlimits; no
-// capabilities; no new privileges; Landlock; a seccomp filter. What the system
-// lacks is reported and skipped.
+// ExecMain is `unwindd plugin exec [flags] -- PATH ARGS...`. It confines this process and
+// then executes PATH in its place, so it returns only with an error. The sandbox is, in
+// this order: death with the parent; no descriptors except 0, 1 and 2; rlimits; no
+// capabilities; no new privileges; Landlock; a seccomp filter. Parts that the system
+// lacks are reported and skipped.
 //
 //	--socket-dir DIR  the only directory that the plugin may write to
 //	--parent PID      fail unless PID is the parent
@@ -70,7 +69,7 @@ func ExecMain(args []string) error {
 			})
 		}
 		if err == nil {
-			// Nobody is left to tell when this fails.
+			// There is no other place to report a failure of this.
 			_, _ = out.Write(append(line, '\n'))
 		}
 	}
@@ -83,7 +82,7 @@ func ExecMain(args []string) error {
 	return fmt.Errorf("plugin exec: %w", err)
 }
 
-// reportFile is what reports are written to.
+// reportFile is the file that reports are written to.
 func reportFile(fd int) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), "report")
 	if fd < ReportFD || f == nil {

@@ -33,7 +33,7 @@ func (e *execution) run(report func(missing []string)) error {
 	}
 	note("descriptors", closeOnExec())
 	if e.reportFD > 0 {
-		unix.CloseOnExec(e.reportFD) // its end says that the exec succeeded
+		unix.CloseOnExec(e.reportFD) // its end means that the exec succeeded
 	}
 	for _, l := range resourceLimits {
 		note("rlimit "+l.name, l.apply())
@@ -71,14 +71,14 @@ func (e *execution) run(report func(missing []string)) error {
 	if e.sha256 == "" || script {
 		err = syscall.Exec(e.path, e.args, env)
 	} else {
-		// What was hashed is what is executed, whatever the path names by now.
+		// The file that was hashed is executed, even if the path changed.
 		err = execFile(file, e.args, env)
 	}
 	return fmt.Errorf("execute %s: %w", e.path, err)
 }
 
-// dieWithParent asks for SIGKILL when the parent thread dies. A parent that
-// died before the request is noticed by its process being another one.
+// dieWithParent asks for SIGKILL when the parent thread dies. A parent that died before
+// the request is noticed because the parent process is another one.
 func (e *execution) dieWithParent() error {
 	if e.parent == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (e *execution) dieWithParent() error {
 	return nil
 }
 
-// open opens the executable and checks what it is. Scripts have to be executed
+// open opens the executable and checks its kind and its hash. Scripts have to be executed
 // by path: their interpreter opens them again.
 func (e *execution) open() (file *os.File, script bool, err error) {
 	file, err = os.OpenFile(e.path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -121,11 +121,11 @@ func (e *execution) open() (file *os.File, script bool, err error) {
 	return file, n == 2 && magic == [2]byte{'#', '!'}, nil
 }
 
-// lastDescriptor is as large as a descriptor can be.
+// lastDescriptor is the largest descriptor.
 const lastDescriptor = ^uint(0) >> 33
 
-// closeOnExec marks all descriptors but the standard three, so that nothing
-// that unwindd inherited from its own parent reaches a plugin.
+// closeOnExec marks all descriptors except the standard three, so that nothing that
+// unwindd inherited from its own parent reaches a plugin.
 func closeOnExec() error {
 	err := unix.CloseRange(3, lastDescriptor, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
@@ -134,8 +134,7 @@ func closeOnExec() error {
 	return eachDescriptor(func(fd int) { unix.CloseOnExec(fd) })
 }
 
-// eachDescriptor calls f with every descriptor of this thread but the standard
-// three.
+// eachDescriptor calls f with every descriptor of this thread except the standard three.
 func eachDescriptor(f func(fd int)) error {
 	entries, err := os.ReadDir("/proc/thread-self/fd")
 	if err != nil {

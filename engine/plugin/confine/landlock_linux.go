@@ -15,13 +15,13 @@ const (
 	readTree    = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	executeFile = readFile | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	useDevice   = readFile | unix.LANDLOCK_ACCESS_FS_WRITE_FILE
-	// What a listener on a Unix socket needs of its directory. The server of
-	// go-plugin makes a regular file first, for its unique name, and removes it.
+	// The rights of a listener on a Unix socket in its directory. The server of go-plugin
+	// makes a regular file first, for its unique name, and removes it.
 	ownSockets = readTree | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
 )
 
-// landlockFeatures is what each version of the kernel's interface restricts.
+// landlockFeatures has the restrictions of each version of the kernel's interface.
 var landlockFeatures = []struct {
 	abi             int
 	fs, net, scoped uint64
@@ -41,15 +41,15 @@ var landlockFeatures = []struct {
 	{abi: 10, what: "UDP", net: unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP},
 }
 
-// A pathRule opens one path, and what is beneath it, to a plugin.
+// pathRule opens one path, and all beneath it, to a plugin.
 type pathRule struct {
 	path   string
 	rights uint64
 }
 
-// systemPaths is what programs in general need: libraries and what the dynamic
-// loader reads to find them, and what the start-up code of runtimes asks of the
-// kernel. Those that a system does not have are skipped.
+// systemPaths has the paths that programs in general need: libraries and the files by
+// which the dynamic loader finds them, and files of the kernel that runtimes read at
+// their start. Paths that a system does not have are skipped.
 var systemPaths = []pathRule{
 	{"/lib", readTree}, {"/lib32", readTree}, {"/lib64", readTree}, {"/libx32", readTree},
 	{"/usr/lib", readTree}, {"/usr/lib32", readTree}, {"/usr/lib64", readTree}, {"/usr/libx32", readTree},
@@ -70,9 +70,9 @@ func landlockABI() int {
 	return int(v)
 }
 
-// applyLandlock restricts this thread to the paths of a plugin, the system's
-// and socketDir. It returns what stays open; seccomp says whether the filter
-// comes as well, which closes all that versions after the first restrict.
+// applyLandlock restricts this thread to the paths of a plugin, the system's and
+// socketDir. missing lists what stays open; seccomp means that the filter is applied as
+// well, which closes all that versions after the first restrict.
 func applyLandlock(paths []pathRule, socketDir string, seccomp bool) (missing []string) {
 	abi := landlockABI()
 	var handled unix.LandlockRulesetAttr
@@ -109,8 +109,8 @@ func restrictPaths(handled *unix.LandlockRulesetAttr, paths []pathRule, socketDi
 	}
 	for _, list := range [][]pathRule{systemPaths, paths} {
 		for _, r := range list {
-			// A rule that cannot be added opens nothing. Where the plugin
-			// cannot do without it, its exec says so.
+			// A rule that cannot be added opens nothing. Where the plugin needs it, its
+			// exec fails.
 			_ = addPath(ruleset, r, handled.Handled_access_fs)
 		}
 	}

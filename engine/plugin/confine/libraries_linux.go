@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what is followed to find a plugin's libraries.
+// Bounds of the search for a plugin's libraries.
 const (
 	maxLibraries    = 512
 	maxInterpreters = 4
 	maxConfigFiles  = 256
 )
 
-// pluginPaths is what a plugin's own executable needs: itself and its loader
-// (or its interpreter) executable, its shared libraries readable, and the
-// directories that the system's administrator gave to the dynamic loader. The
-// libraries are the files that its DT_NEEDED entries lead to, not whole
-// directories: a plugin chooses its RUNPATH, and must not open the user's files
-// to itself by it. For the same reason only ELF files are let through.
+// pluginPaths lists the paths that a plugin's own executable needs: itself and its loader
+// (or its interpreter) executable, its shared libraries readable, and the directories
+// that the system's administrator gave to the dynamic loader. The libraries are the files
+// that its DT_NEEDED entries lead to, not whole directories: a plugin chooses its
+// RUNPATH, and must not get access to the user's files by it. For the same reason only
+// ELF files count.
 func pluginPaths(path string, file io.ReaderAt) []pathRule {
 	rules := []pathRule{{path, executeFile}}
 	dirs := loaderDirectories("/etc/ld.so.conf")
@@ -84,10 +84,10 @@ func interpreterOf(file io.ReaderAt) (path string, script bool) {
 	return "", false
 }
 
-// libraries finds the shared libraries of an ELF file, and theirs, where the
-// dynamic loader would: DT_RPATH, DT_RUNPATH with $ORIGIN, the directories of
-// its configuration. Those in the directories of systemPaths need not be found
-// exactly: these are open as a whole.
+// libraries finds the shared libraries of an ELF file, and theirs, where the dynamic
+// loader would: DT_RPATH, DT_RUNPATH with $ORIGIN, the directories of its configuration.
+// Libraries in the directories of systemPaths need not be found exactly: these are open
+// as a whole.
 func libraries(path string, file io.ReaderAt, dirs []string) []string {
 	type object struct {
 		path string
@@ -167,7 +167,8 @@ func runPath(f *elf.File, path string) []string {
 	return dirs
 }
 
-// loaderDirectories is what /etc/ld.so.conf and the files that it includes list.
+// loaderDirectories returns the directories in /etc/ld.so.conf and the files that it
+// includes.
 func loaderDirectories(config string) []string {
 	var dirs []string
 	files := []string{config}
@@ -198,7 +199,7 @@ func loaderDirectories(config string) []string {
 	return dirs
 }
 
-// openRegular opens a regular file, and never waits for anything else.
+// openRegular opens a regular file, and returns an error at once for any other.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

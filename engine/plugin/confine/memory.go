@@ -4,8 +4,7 @@
 
 package confine
 
-// The memory of a plugin in bytes: what it may have for data, and all that it
-// may map.
+// Bounds of the memory of a plugin in bytes: its data, and all that it maps.
 const (
 	DataLimit         = 4 << 30
 	addressSpaceLimit = 16 << 30

@@ -8,25 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A resourceLimit is an rlimit of plugins. What it counts per user (processes)
-// is not limited here: a limit low enough to help would hit the user's own.
-// The seccomp filter forbids processes instead.
+// resourceLimit is an rlimit of plugins. Resources that are counted per user (processes)
+// have no limit: one low enough to help would affect the user's own. The seccomp filter
+// forbids processes instead.
 type resourceLimit struct {
 	name     string
 	resource int
 	value    uint64
 }
 
-// resourceLimits is what a plugin may use.
+// resourceLimits has the limits of a plugin.
 var resourceLimits = []resourceLimit{
-	{"CORE", unix.RLIMIT_CORE, 0},         // a core would hold what it read of the target
+	{"CORE", unix.RLIMIT_CORE, 0},         // a core would have data of the target
 	{"FSIZE", unix.RLIMIT_FSIZE, 0},       // sockets only: nothing is written to files
 	{"NOFILE", unix.RLIMIT_NOFILE, 256},   // one connection, libraries while they load
 	{"MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0}, // bytes
 	{"MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
-	{"RTPRIO", unix.RLIMIT_RTPRIO, 0},         // nobody else would run
+	{"RTPRIO", unix.RLIMIT_RTPRIO, 0},         // no other process would run
 	{"NICE", unix.RLIMIT_NICE, 0},             // its priority is the user's at most
-	{"DATA", unix.RLIMIT_DATA, DataLimit},     // what the filter keeps memory from passing by
+	{"DATA", unix.RLIMIT_DATA, DataLimit},     // the filter prevents other kinds of memory
 	{"STACK", unix.RLIMIT_STACK, 8 << 20},     // of the first thread, which DATA does not count
 	{"AS", unix.RLIMIT_AS, addressSpaceLimit}, // runtimes reserve much more than they use
 }
@@ -41,7 +41,7 @@ func (l resourceLimit) apply() error {
 		return err
 	}
 	value := min(l.value, old.Max)
-	// Not Prlimit: the syscall package must know that NOFILE was set, or its
-	// Exec puts the limit back that the Go runtime raised at start.
+	// Not Prlimit: the syscall package must know that NOFILE was set, or its Exec
+	// restores the limit that the Go runtime raised at start.
 	return syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: value, Max: value})
 }

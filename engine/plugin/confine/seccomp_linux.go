@@ -11,25 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is a list of what is denied. A list of what is allowed would be
-// stricter and would break vendors' runtimes, which are not written yet; so the
-// dangerous groups are named, with the reason of each, and system calls newer
-// than the table do not exist (ENOSYS), as for a program on an older kernel.
-// Reading files is Landlock's part.
+// The filter lists denied calls. A list of allowed calls would be stricter and would
+// break runtimes of vendors' plugins, which are not written yet; so the dangerous groups
+// are denied, with the reason of each, and system calls newer than the table do not exist
+// (ENOSYS), as for a program on an older kernel. Landlock restricts the reading of files.
 
 // newestSyscall is the last number that the table knows. x32 calls carry a high
 // bit, so they lie above it.
 const newestSyscall = unix.SYS_RSEQ_SLICE_YIELD
 
-// A denial is a group of system calls that plugins do not get.
+// denial is a group of system calls that plugins do not get.
 type denial struct {
 	why   string
 	errno syscall.Errno // ENOSYS where runtimes fall back on something else
 	calls []uint32
 }
 
-// deniedCalls are denied whatever their arguments. Calls that only some
-// machines have stand in deniedHere.
+// deniedCalls are denied with any arguments. Calls that only some machines have are in
+// deniedHere.
 var deniedCalls = []denial{
 	{"reads, drives or signals other processes", unix.EPERM, []uint32{
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
@@ -68,7 +67,7 @@ var deniedCalls = []denial{
 		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME}},
 }
 
-// An argument is a test of the low 32 bits of one argument of a system call.
+// argument is a test of the low 32 bits of one argument of a system call.
 type argument struct {
 	index     uint32
 	mask      uint32
@@ -84,7 +83,7 @@ const (
 	setOwner      = 0x8901 // FIOSETOWN
 )
 
-// A condition allows a system call when all its arguments pass.
+// condition allows a system call when all its arguments pass.
 type condition struct {
 	why       string
 	errno     syscall.Errno
@@ -92,21 +91,21 @@ type condition struct {
 	arguments []argument
 }
 
-// ownSchedule is why calls of the scheduler have conditions.
+// ownSchedule is the reason that calls of the scheduler have conditions.
 const ownSchedule = "its own processors, policy and priorities only"
 
-// conditions are those of system calls that process pid may make with some
+// conditions returns the conditions of system calls that process pid may make with some
 // arguments only.
 func conditions(pid uint32) []condition {
-	// A datagram carries its address with it, which needs no connect.
+	// A datagram has its address with it, and needs no connect.
 	sockets := []argument{
 		{0, wholeWord, []uint32{unix.AF_UNIX}, false},
 		{1, 0xf, []uint32{unix.SOCK_STREAM, unix.SOCK_SEQPACKET}, false},
 	}
 	self := []argument{{0, wholeWord, []uint32{pid}, false}}
 	selfOrZero := []argument{{0, wholeWord, []uint32{0, pid}, false}}
-	// The first argument says what the second one is the number of: a process,
-	// not a group or a user.
+	// The first argument is the kind of the second one, a number: of a process, not of a
+	// group or a user.
 	ofProcess := func(kind uint32) []argument {
 		return []argument{{0, wholeWord, []uint32{kind}, false}, {1, wholeWord, []uint32{0, pid}, false}}
 	}
@@ -214,7 +213,7 @@ func hasSeccomp() bool {
 	return errno == 0
 }
 
-// applySeccomp puts a filter on this thread, with SECCOMP_FILTER_FLAG_TSYNC among
+// applySeccomp applies a filter to this thread, with SECCOMP_FILTER_FLAG_TSYNC among
 // flags on all threads of the process. It needs no_new_privs.
 func applySeccomp(filter []unix.SockFilter, flags uintptr) error {
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}

@@ -16,10 +16,9 @@ import (
 type Bundled struct {
 	Name string
 	New  func() sdk.Architecture
-	// Description is the same as New().Describe answers. It is compiled in, so
-	// that a process is started only when a call needs it. What the process then
-	// answers must be equal: it is asked where it executes another file than
-	// the engine's process.
+	// Description is the same as New().Describe answers. It is compiled in, so that a
+	// process is started only when a call needs it. The process's own description must be
+	// equal: that is checked where it executes another file than the engine's process.
 	Description func() *sdk.Description
 }
 
@@ -29,7 +28,7 @@ type Bundled struct {
 //
 // With --report-fd N the engine has started the process, on a thread that had been
 // confined: the process confines itself before it does anything else, writes to
-// descriptor N what of that this system lacks, an Report, and closes it.
+// descriptor N a Report of the parts that this system lacks, and closes it.
 func ServeMain(args []string, bundled []Bundled) error {
 	f := flag.NewFlagSet("plugin serve", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -58,7 +57,8 @@ func ServeMain(args []string, bundled []Bundled) error {
 	return fmt.Errorf("plugin serve: %w: no architecture %q is bundled, expected one of %s", ErrUsage, name, strings.Join(names, ", "))
 }
 
-// confineReported confines this process, if it is of the build that is expected, and reports that.
+// confineReported confines this process, if it is of the expected build, and reports
+// that.
 func confineReported(fd int, build string) error {
 	out, err := reportFile(fd)
 	if err != nil {
@@ -73,7 +73,7 @@ func confineReported(fd int, build string) error {
 		r.Error = err.Error()
 	}
 	if len(r.Missing) > 0 || err != nil {
-		line, _ := json.Marshal(r) // text has no value that JSON has not
+		line, _ := json.Marshal(r) // text can always be written as JSON
 		_, _ = out.Write(append(line, '\n'))
 	}
 	return err

@@ -30,6 +30,6 @@ func (t *Tools) used() (u Use) {
 		}
 	}
 	t.before = Use{CodeObjects: hits, NewCodeObjects: misses, Plugins: all}
-	u.PluginFailed = t.Engine.Plugins().HasGivenUp()
+	u.PluginFailed = t.Engine.Plugins().IsAnyDisabled()
 	return u
 }

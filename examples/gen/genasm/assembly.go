@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package genasm runs code of Intel's graphics processors (Gen) as far as its
-// stack needs it, from the annotated assembly that the compiler writes.
+// Package genasm executes code of Intel's graphics processors (Gen) as far as its stack
+// depends on it, from the annotated assembly that the compiler writes.
 package genasm
 
 import (
@@ -13,27 +13,27 @@ import (
 	"strings"
 )
 
-// An Instruction is one line of the assembly.
+// Instruction is one line of the assembly.
 type Instruction struct {
 	Line     int // in the file
 	Text     string
 	Offset   uint64 // from the start of the kernel's code
 	Size     uint64 // 16 bytes, or 8 where it is compacted
-	Function string // the kernel, or what is called, that it is in
+	Function string // the kernel or the function that it is in
 	Op       string // "mov", "send.dc0"
 
-	hasNoMask     bool   // it is executed whichever channels are enabled
+	hasNoMask     bool   // it is executed for all channels, enabled or not
 	predicate     string // the flag and how it is used: "", "f0.0", "~f0.0", "f0.0.any8h"
 	width         int    // channels; 0 where it has none
-	first         int    // the first of them
+	first         int    // the first channel
 	modifier      string // how it sets flags: "", "eq"
-	flag          string // that it sets
+	flag          string // the flag that it sets
 	operands      []string
 	isEndOfThread bool
 	isStackCalled bool // its function is reached by stack calls
 }
 
-// An Assembly is the code of a kernel and of what it calls.
+// Assembly is the code of a kernel and of the functions that it calls.
 type Assembly struct {
 	Path         string
 	Kernel       string
@@ -44,14 +44,14 @@ type Assembly struct {
 	Instructions []*Instruction
 
 	labels  map[string]int       // index of the instruction after the label
-	at      map[uint64]int       // index of the instruction at an offset
+	indexes map[uint64]int       // index of the instruction at an offset
 	pointer map[string][2]string // register and sub-register of be_fp and be_sp, where there is a stack
 }
 
-// A Span is a part of the register file, in bytes.
+// Span is a part of the register file, in bytes.
 type Span struct{ First, Count int }
 
-// Bytes are those of the span.
+// Bytes returns the bytes of the span.
 func (s Span) Bytes(grf []byte) []byte { return grf[s.First : s.First+s.Count] }
 
 var (
@@ -65,7 +65,7 @@ var (
 	channels       = regexp.MustCompile(`^\(\s*([0-9]+)\|M([0-9]+)\)`)
 )
 
-// registerSizes are those of the platforms that are known here.
+// registerSizes has the sizes of the known platforms.
 var registerSizes = map[string]int{"SKL": 32, "ICLLP": 32, "TGLLP": 32, "DG2": 32, "PVC": 64, "PVCXT": 64}
 
 // ReadAssembly reads an .asm file that the compiler dumped.
@@ -74,7 +74,7 @@ func ReadAssembly(path string) (*Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assembly{Path: path, labels: map[string]int{}, at: map[uint64]int{}, pointer: map[string][2]string{}}
+	a := &Assembly{Path: path, labels: map[string]int{}, indexes: map[uint64]int{}, pointer: map[string][2]string{}}
 	if m := lanesInName.FindStringSubmatch(path); m != nil {
 		a.Lanes, _ = strconv.Atoi(m[1])
 	}
@@ -101,7 +101,7 @@ func ReadAssembly(path string) (*Assembly, error) {
 		if err := in.read(); err != nil {
 			return nil, fmt.Errorf("%s:%d: %s: %w", path, number, text, err)
 		}
-		a.at[offset] = len(a.Instructions)
+		a.indexes[offset] = len(a.Instructions)
 		a.Instructions = append(a.Instructions, in)
 		offset += in.Size
 	}
@@ -114,14 +114,14 @@ func ReadAssembly(path string) (*Assembly, error) {
 	return a, a.nameFunctions()
 }
 
-// FramePointer is where the stack's frame pointer is; false where the kernel has
-// no stack.
+// FramePointer is the place of the stack's frame pointer; false where the kernel has no
+// stack.
 func (a *Assembly) FramePointer() (Span, bool) { return a.declared("be_fp") }
 
-// StackPointer is where the stack's stack pointer is.
+// StackPointer is the place of the stack's stack pointer.
 func (a *Assembly) StackPointer() (Span, bool) { return a.declared("be_sp") }
 
-// PointerUnit is how many bytes the frame and stack pointers count.
+// PointerUnit is the number of bytes of a unit of the frame and stack pointers.
 func (a *Assembly) PointerUnit() uint64 {
 	switch a.Platform {
 	case "SKL", "ICLLP", "TGLLP":
@@ -137,8 +137,8 @@ func (a *Assembly) declared(name string) (Span, bool) {
 	return Span{register*a.RegisterSize + sub*4, 4}, ok
 }
 
-// Kept are the registers that a stack call keeps: the upper half of those that
-// the ABI leaves free, and the frame and stack pointers.
+// Kept returns the registers that a stack call preserves: the upper half of the registers
+// that the ABI leaves free, and the frame and stack pointers.
 func (a *Assembly) Kept() []Span {
 	fp, _ := a.FramePointer()
 	sp, _ := a.StackPointer()
@@ -146,16 +146,16 @@ func (a *Assembly) Kept() []Span {
 	return []Span{{first, fp.First/a.RegisterSize*a.RegisterSize - first}, fp, sp}
 }
 
-// stackRegister is the register that a stack call leaves its return address in.
+// stackRegister is the register in which a stack call stores its return address.
 const stackRegister = "r125.0"
 
-// StackCall says whether the instruction calls a function that has a frame of
+// StackCall reports whether the instruction calls a function that has a frame of
 // its own. Other calls are of subroutines, which share the caller's registers.
-func (in *Instruction) StackCall() bool {
-	return in.Op == "call" && strings.TrimSuffix(in.operands[0], ":ud") == stackRegister
+func (i *Instruction) StackCall() bool {
+	return i.Op == "call" && strings.TrimSuffix(i.operands[0], ":ud") == stackRegister
 }
 
-// nameFunctions finds what is called: it begins where a call leads to.
+// nameFunctions finds the called functions: each begins at the target of a call.
 func (a *Assembly) nameFunctions() error {
 	starts := map[int]*Instruction{}
 	names := map[int]string{}
@@ -200,53 +200,53 @@ func (a *Assembly) header(text string) {
 }
 
 // read reads the line of the instruction.
-func (in *Instruction) read() error {
-	code, _, _ := strings.Cut(in.Text, "//")
-	in.Size = 16
+func (i *Instruction) read() error {
+	code, _, _ := strings.Cut(i.Text, "//")
+	i.Size = 16
 	for _, group := range optionGroup.FindAllString(code, -1) {
 		if strings.Contains(group, "Compacted") {
-			in.Size = 8
+			i.Size = 8
 		}
-		in.isEndOfThread = in.isEndOfThread || strings.Contains(group, "EOT")
+		i.isEndOfThread = i.isEndOfThread || strings.Contains(group, "EOT")
 	}
 	code = strings.TrimSpace(optionGroup.ReplaceAllString(code, ""))
 	if inside, rest, ok := strings.Cut(code, ")"); ok && strings.HasPrefix(code, "(") {
 		for part := range strings.SplitSeq(inside[1:], "&") {
 			if part == "W" {
-				in.hasNoMask = true
+				i.hasNoMask = true
 			} else {
-				in.predicate = part
+				i.predicate = part
 			}
 		}
 		code = strings.TrimSpace(rest)
 	}
-	in.Op, code, _ = strings.Cut(code, " ")
-	if in.Op == "" {
+	i.Op, code, _ = strings.Cut(code, " ")
+	if i.Op == "" {
 		return errors.New("no operation")
 	}
 	code = strings.TrimSpace(code)
 	if m := channels.FindStringSubmatch(code); m != nil {
-		in.width, _ = strconv.Atoi(m[1])
-		in.first, _ = strconv.Atoi(m[2])
+		i.width, _ = strconv.Atoi(m[1])
+		i.first, _ = strconv.Atoi(m[2])
 		code = code[len(m[0]):]
 	}
-	in.operands = strings.Fields(code)
-	if len(in.operands) > 0 {
-		if m := setsFlag.FindStringSubmatch(in.operands[0]); m != nil {
-			in.modifier, in.flag = m[1], m[2]
-			in.operands = in.operands[1:]
+	i.operands = strings.Fields(code)
+	if len(i.operands) > 0 {
+		if m := setsFlag.FindStringSubmatch(i.operands[0]); m != nil {
+			i.modifier, i.flag = m[1], m[2]
+			i.operands = i.operands[1:]
 		}
 	}
 	return nil
 }
 
-// An operand is an operand of an instruction.
+// operand is an operand of an instruction.
 type operand struct {
 	file       string // "r", "acc", "a", "f", "null", "cr", "sr", "n", "imm", or "indirect"
 	register   int
 	sub        int // in elements of the type
 	region     [3]int
-	regions    int // how many numbers the region has
+	regions    int // of numbers that the region has
 	kind       string
 	isNegated  bool
 	isAbsolute bool
@@ -259,14 +259,14 @@ var (
 	immediateOperand = regexp.MustCompile(`^(-)?(0x[0-9A-Fa-f]+|[0-9]+):([a-z]+)$`)
 )
 
-// integerTypes are the sizes of types, in bytes; negative for signed integers, and
-// those of numbers that are no integers are in otherTypes.
+// integerTypes has the sizes of integer types, in bytes, negative for signed ones;
+// otherTypes has the sizes of other numbers.
 var (
 	integerTypes = map[string]int{"ub": 1, "b": -1, "uw": 2, "w": -2, "ud": 4, "d": -4, "uq": 8, "q": -8, "": 4}
 	otherTypes   = map[string]int{"hf": 2, "bf": 2, "f": 4, "df": 8, "v": 4, "uv": 4, "vf": 4}
 )
 
-// size is that of an element, in bytes.
+// size is the size of an element, in bytes.
 func (o *operand) size() int {
 	if n, ok := otherTypes[o.kind]; ok {
 		return n

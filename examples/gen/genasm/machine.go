@@ -13,49 +13,47 @@ import (
 	"strings"
 )
 
-// A Call is one that has not returned.
+// Call is one that has not returned.
 type Call struct {
 	Instruction *Instruction
 	ReturnIP    uint64
 	Mask        uint32 // the channels that called
-	// What the callee found when it began.
+	// The registers when the callee began.
 	GRF, Address, Flags []byte
 }
 
-// A Thread is a hardware thread that runs a kernel. Instructions that move, add
-// and mask integers, those that write and read the stack in scratch memory, and
-// control flow are executed as they are. Any other one leaves random bytes in
-// its destination, and is an error where that is a register that frames are
-// found by. Of the channels, some go each way at a branch, so that both ways are
-// executed one after the other; which ones is chosen at random, since what a
-// frame needs does not depend on it.
+// Thread is a hardware thread that runs a kernel. Instructions that move, add and mask
+// integers, that write and read the stack in scratch memory, and control flow are
+// executed exactly. Any other one leaves random bytes in its destination, and is an error
+// where that is a register that frames are found by. At a branch some channels take each
+// edge, so that both edges are executed one after the other; which channels is random,
+// since frames do not depend on it.
 type Thread struct {
 	*Assembly
 	GRF     []byte
 	Address []byte // a0
 	Flags   []byte // f0 and f1, two halves of 16 channels each
 	Mask    uint32 // the channels that are enabled
-	Scratch []byte // scratch memory, which the stack lies in
-	Calls   []Call // those that are under way, the first one first
+	Scratch []byte // scratch memory, which has the stack
+	Calls   []Call // calls under way, the first one first
 
 	random  *rand.Rand
 	base    uint64 // the IP of the first instruction
-	surface uint32 // where scratch memory is, as r0.5 says it
-	next    int    // the instruction that is executed next
+	surface uint32 // the surface of scratch memory, from r0.5
+	next    int    // the index of the next instruction
 	deepest int    // calls that may be under way at once
 
-	// branches are those that were executed, by their index, for the kernel and for
-	// each call under way.
+	// branches counts the executed branches, by their index, for the kernel and for each
+	// call under way.
 	branches []map[int]int
 }
 
-// scratchSize is how much scratch memory a thread has, in bytes.
+// scratchSize is the size of a thread's scratch memory, in bytes.
 const scratchSize = 1 << 18
 
-// New returns a thread at the start of a kernel whose first instruction is at
-// base. All that is in its registers and its memory is random. No channel goes
-// where there are calls, if there is a way around them, while deepest calls are
-// under way.
+// New returns a thread at the start of a kernel whose first instruction is at base. Its
+// registers and its memory have random contents. While deepest calls are under way, no
+// channel takes a path with calls if there is another.
 func New(a *Assembly, base uint64, deepest int, random *rand.Rand) *Thread {
 	t := &Thread{Assembly: a, base: base, deepest: deepest, random: random, branches: []map[int]int{{}}}
 	t.GRF = t.some(make([]byte, a.Registers*a.RegisterSize))
@@ -84,7 +82,7 @@ func (t *Thread) subset(mask uint32) uint32 {
 	}
 }
 
-// entered are the channels that the function was called with.
+// entered returns the channels that the function was called with.
 func (t *Thread) entered() uint32 {
 	if n := len(t.Calls); n > 0 {
 		return t.Calls[n-1].Mask
@@ -92,19 +90,18 @@ func (t *Thread) entered() uint32 {
 	return uint32(uint64(1)<<t.Lanes - 1)
 }
 
-// Next is the instruction that is executed next.
+// Next is the next instruction.
 func (t *Thread) Next() *Instruction { return t.Instructions[t.next] }
 
-// IP is that of the next instruction.
+// IP is the address of the next instruction.
 func (t *Thread) IP() uint64 { return t.base + t.Next().Offset }
 
-// errEndOfThread says that the thread has ended.
+// errEndOfThread is the error of a thread that has ended.
 var errEndOfThread = errors.New("end of thread")
 
-// Run executes until the thread ends, or visit, which it calls before each
-// instruction, answers false.
-// An instruction that cannot be executed is an error, as is a function that
-// returns without what it must keep.
+// Run executes until the thread ends, or visit, which it calls before each instruction,
+// returns false. An instruction that cannot be executed is an error, as is a function
+// that does not preserve its caller's registers.
 func (t *Thread) Run(visit func() bool) error {
 	for range 1 << 20 {
 		if !visit() {
@@ -124,24 +121,24 @@ func (t *Thread) Run(visit func() bool) error {
 }
 
 // step executes an instruction.
-func (t *Thread) step(in *Instruction) error {
-	op, _, _ := strings.Cut(in.Op, ".")
+func (t *Thread) step(instruction *Instruction) error {
+	op, _, _ := strings.Cut(instruction.Op, ".")
 	switch op {
 	case "nop", "sync", "wait":
 		t.next++
 		return nil
 	case "if", "else", "endif", "goto", "join", "break", "while", "jmpi":
-		return t.branch(in, op)
+		return t.branch(instruction, op)
 	case "call":
-		return t.call(in)
+		return t.call(instruction)
 	case "ret":
-		return t.ret(in)
+		return t.ret(instruction)
 	case "send", "sends", "load", "store":
 		t.next++
-		return t.send(in, op)
+		return t.send(instruction, op)
 	}
 	t.next++
-	return t.calculate(in)
+	return t.calculate(instruction)
 }
 
 // target is the instruction that an operand names.
@@ -153,35 +150,35 @@ func (t *Thread) target(label string) (int, error) {
 	return i, nil
 }
 
-// branch goes on behind a branch, for channels that do, or where it leads to if
-// none does.
-func (t *Thread) branch(in *Instruction, op string) error {
+// branch continues behind a branch for the channels that do not take it, or at its target
+// if all do.
+func (t *Thread) branch(instruction *Instruction, op string) error {
 	t.Mask = t.subset(t.entered())
 	at := t.next
 	t.next++
 	if op == "endif" || op == "join" {
 		return nil
 	}
-	if len(in.operands) == 0 {
+	if len(instruction.operands) == 0 {
 		return errors.New("a branch to nowhere")
 	}
-	to, err := t.target(in.operands[0])
+	to, err := t.target(instruction.operands[0])
 	if err != nil {
 		return err
 	}
-	always := in.predicate == "" && (op == "goto" || op == "jmpi")
+	always := instruction.predicate == "" && (op == "goto" || op == "jmpi")
 	branches := t.branches[len(t.Calls)]
 	branches[at]++
-	again := branches[at] > 1 // in a loop, which nobody goes round a second time
+	again := branches[at] > 1 // in a loop, which is not entered a second time
 	if always || again || len(t.Calls) >= t.deepest && t.callsBetween(at, to) > 0 {
 		t.next = to
 	}
 	return nil
 }
 
-// callsBetween is how many calls a branch jumps over.
-func (t *Thread) callsBetween(at, to int) (n int) {
-	for i := at; i < to; i++ {
+// callsBetween is the number of calls that a branch jumps over.
+func (t *Thread) callsBetween(from, to int) (n int) {
+	for i := from; i < to; i++ {
 		if t.Instructions[i].Op == "call" {
 			n++
 		}
@@ -189,10 +186,10 @@ func (t *Thread) callsBetween(at, to int) (n int) {
 	return n
 }
 
-// returnRegister are the bytes that a call puts its return address and its
-// channels into.
-func (t *Thread) returnRegister(in *Instruction) ([]byte, error) {
-	o, err := parseOperand(in.operands[0])
+// returnRegister returns the bytes that a call puts its return address and its channels
+// into.
+func (t *Thread) returnRegister(instruction *Instruction) ([]byte, error) {
+	o, err := parseOperand(instruction.operands[0])
 	if err != nil {
 		return nil, err
 	}
@@ -206,52 +203,52 @@ func (t *Thread) returnRegister(in *Instruction) ([]byte, error) {
 	return t.GRF[at : at+8], nil
 }
 
-func (t *Thread) call(in *Instruction) error {
-	if in.predicate != "" {
+func (t *Thread) call(instruction *Instruction) error {
+	if instruction.predicate != "" {
 		return errors.New("a call with a predicate")
 	}
-	register, err := t.returnRegister(in)
+	register, err := t.returnRegister(instruction)
 	if err != nil {
 		return err
 	}
-	to, err := t.target(in.operands[1])
+	to, err := t.target(instruction.operands[1])
 	if err != nil {
 		return err
 	}
-	ip := t.base + in.Offset + in.Size
+	ip := t.base + instruction.Offset + instruction.Size
 	binary.LittleEndian.PutUint32(register, uint32(ip))
 	binary.LittleEndian.PutUint32(register[4:], t.Mask)
-	t.Calls = append(t.Calls, Call{in, ip, t.Mask, slices.Clone(t.GRF), slices.Clone(t.Flags), slices.Clone(t.Address)})
+	t.Calls = append(t.Calls, Call{instruction, ip, t.Mask, slices.Clone(t.GRF), slices.Clone(t.Flags), slices.Clone(t.Address)})
 	t.branches = append(t.branches, map[int]int{})
 	t.next = to
 	return nil
 }
 
-// ret returns, and checks that what the callee must keep is as it was: if the
-// machine had left out an instruction that matters, it would not be.
-func (t *Thread) ret(in *Instruction) error {
+// ret returns, and checks that the callee has preserved its caller's registers: it would
+// not have if the machine had left out an instruction that matters.
+func (t *Thread) ret(instruction *Instruction) error {
 	if len(t.Calls) == 0 {
 		return errors.New("returns from a kernel")
 	}
-	register, err := t.returnRegister(in)
+	register, err := t.returnRegister(instruction)
 	if err != nil {
 		return err
 	}
 	call := &t.Calls[len(t.Calls)-1]
-	if in.operands[0] != call.Instruction.operands[0] {
+	if instruction.operands[0] != call.Instruction.operands[0] {
 		return fmt.Errorf("returns from %s", call.Instruction.Text)
 	}
 	if ip := binary.LittleEndian.Uint32(register); ip != uint32(call.ReturnIP) || binary.LittleEndian.Uint32(register[4:]) != call.Mask {
 		return fmt.Errorf("returns to %#x instead of %#x", ip, call.ReturnIP)
 	}
-	if in.isStackCalled {
+	if instruction.isStackCalled {
 		for _, b := range t.Kept() {
 			if was, is := b.Bytes(call.GRF), b.Bytes(t.GRF); !bytes.Equal(was, is) {
 				return fmt.Errorf("byte %d of the registers is %x, and was %x", b.First, is, was)
 			}
 		}
 	}
-	i, ok := t.at[call.ReturnIP-t.base]
+	i, ok := t.indexes[call.ReturnIP-t.base]
 	if !ok {
 		return fmt.Errorf("returns to %#x, where no instruction begins", call.ReturnIP)
 	}
@@ -261,9 +258,9 @@ func (t *Thread) ret(in *Instruction) error {
 	return nil
 }
 
-// isGuarded says whether bytes of a file are those that frames are found by: the
-// register of the frame and stack pointers, that of the headers of messages to
-// scratch memory, and the address of its surface.
+// isGuarded reports whether frames are found by bytes of a file: the register of the
+// frame and stack pointers, the register of the headers of messages to scratch memory,
+// and the address of its surface.
 func (t *Thread) isGuarded(file string, first, count int) bool {
 	overlaps := func(from, size int) bool { return first < from+size && from < first+count }
 	fp, stack := t.FramePointer()
@@ -278,7 +275,7 @@ func (t *Thread) isGuarded(file string, first, count int) bool {
 
 var errGuarded = errors.New("an instruction that is not known here changes what frames are found by")
 
-// bytesOf are the bytes of a file, nil of those that are not kept.
+// bytesOf returns the bytes of a file, nil for a file without state.
 func (t *Thread) bytesOf(file string) []byte {
 	switch file {
 	case "r":
@@ -291,8 +288,7 @@ func (t *Thread) bytesOf(file string) []byte {
 	return nil
 }
 
-// place is where, in the bytes of its file, an operand is, and so many elements
-// further.
+// place is the offset, in the bytes of its file, of an element of an operand.
 func (t *Thread) place(o *operand, elements int) int {
 	at := (o.sub + elements) * o.size()
 	switch o.file {
@@ -304,7 +300,7 @@ func (t *Thread) place(o *operand, elements int) int {
 	return at
 }
 
-// source reads element i of a source; false where it is not known.
+// source reads element i of a source; false where it is unknown.
 func (t *Thread) source(o *operand, i int) (uint64, bool) {
 	var v uint64
 	switch file := t.bytesOf(o.file); {
@@ -328,7 +324,7 @@ func (t *Thread) source(o *operand, i int) (uint64, bool) {
 	return v, true
 }
 
-// operations are the operations on integers that are executed.
+// operations has the operations on integers that are executed.
 var operations = map[string]func(v []uint64) uint64{
 	"mov":  func(v []uint64) uint64 { return v[0] },
 	"add":  func(v []uint64) uint64 { return v[0] + v[1] },
@@ -339,16 +335,16 @@ var operations = map[string]func(v []uint64) uint64{
 	"shr":  func(v []uint64) uint64 { return v[0] >> (v[1] & 31) },
 }
 
-// value is element i of the result; false where it is not known.
-func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int) (uint64, bool) {
-	operation := operations[in.Op]
+// value is element i of the result; false where it is unknown.
+func (t *Thread) value(instruction *Instruction, dst *operand, sources []*operand, i int) (uint64, bool) {
+	operation := operations[instruction.Op]
 	if operation == nil {
 		return 0, false
 	}
 	var values []uint64
 	for _, o := range sources {
-		// Numbers that are no integers are only moved.
-		if (o.isFloat() || dst.isFloat()) && (in.Op != "mov" || o.kind != dst.kind || o.isNegated) {
+		// Numbers other than integers are only moved.
+		if (o.isFloat() || dst.isFloat()) && (instruction.Op != "mov" || o.kind != dst.kind || o.isNegated) {
 			return 0, false
 		}
 		if o.kind == "v" || o.kind == "uv" || o.kind == "vf" {
@@ -359,7 +355,7 @@ func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int)
 			return 0, false
 		}
 		if o.isNegated {
-			if in.Op == "and" || in.Op == "or" {
+			if instruction.Op == "and" || instruction.Op == "or" {
 				v = ^v
 			} else {
 				v = -v
@@ -370,26 +366,26 @@ func (t *Thread) value(in *Instruction, dst *operand, sources []*operand, i int)
 	return operation(values), true
 }
 
-// enabled says whether channel i of an instruction is executed.
-func (t *Thread) enabled(in *Instruction, i int) (bool, error) {
-	if !in.hasNoMask && t.Mask>>(in.first+i)&1 == 0 {
+// enabled reports whether channel i of an instruction is executed.
+func (t *Thread) enabled(instruction *Instruction, i int) (bool, error) {
+	if !instruction.hasNoMask && t.Mask>>(instruction.first+i)&1 == 0 {
 		return false, nil
 	}
-	if in.predicate == "" || in.Op == "sel" {
+	if instruction.predicate == "" || instruction.Op == "sel" {
 		return true, nil
 	}
-	name, negated := strings.CutPrefix(in.predicate, "~")
+	name, negated := strings.CutPrefix(instruction.predicate, "~")
 	parts := strings.SplitN(name, ".", 3)
 	half := slices.Index([]string{"f0.0", "f0.1", "f1.0", "f1.1"}, strings.Join(parts[:min(2, len(parts))], "."))
 	if half < 0 {
-		return false, fmt.Errorf("the predicate %s", in.predicate)
+		return false, fmt.Errorf("the predicate %s", instruction.predicate)
 	}
-	all := binary.LittleEndian.Uint64(t.Flags) >> (16*half + in.first)
+	all := binary.LittleEndian.Uint64(t.Flags) >> (16*half + instruction.first)
 	set := all>>i&1 != 0
 	if len(parts) == 3 {
 		n, err := strconv.Atoi(strings.Trim(parts[2], "anyh"))
 		if err != nil || !strings.HasPrefix(parts[2], "any") {
-			return false, fmt.Errorf("the predicate %s", in.predicate)
+			return false, fmt.Errorf("the predicate %s", instruction.predicate)
 		}
 		set = all>>(i/n*n)&(1<<n-1) != 0
 	}
@@ -397,12 +393,12 @@ func (t *Thread) enabled(in *Instruction, i int) (bool, error) {
 }
 
 // calculate executes an operation on registers.
-func (t *Thread) calculate(in *Instruction) error {
-	if in.width == 0 || len(in.operands) < 2 {
+func (t *Thread) calculate(instruction *Instruction) error {
+	if instruction.width == 0 || len(instruction.operands) < 2 {
 		return errors.New("is not known here")
 	}
-	operands := make([]*operand, len(in.operands))
-	for i, s := range in.operands {
+	operands := make([]*operand, len(instruction.operands))
+	for i, s := range instruction.operands {
 		var err error
 		if operands[i], err = parseOperand(s); err != nil {
 			return err
@@ -415,12 +411,12 @@ func (t *Thread) calculate(in *Instruction) error {
 	file := t.bytesOf(dst.file)
 	size := dst.size()
 	type change struct {
-		at    int
-		value uint64
+		offset int
+		value  uint64
 	}
 	var changes []change
-	for i := range in.width {
-		enabled, err := t.enabled(in, i)
+	for i := range instruction.width {
+		enabled, err := t.enabled(instruction, i)
 		if err != nil {
 			return err
 		}
@@ -428,7 +424,7 @@ func (t *Thread) calculate(in *Instruction) error {
 		if file != nil && at+size > len(file) {
 			return errors.New("its destination is behind the last register")
 		}
-		v, ok := t.value(in, dst, sources, i)
+		v, ok := t.value(instruction, dst, sources, i)
 		if !ok {
 			if t.isGuarded(dst.file, at, size) {
 				return errGuarded
@@ -438,27 +434,27 @@ func (t *Thread) calculate(in *Instruction) error {
 		if enabled {
 			changes = append(changes, change{at, v})
 		}
-		if in.flag != "" && enabled {
-			t.compare(in, i)
+		if instruction.flag != "" && enabled {
+			t.compare(instruction, i)
 		}
 	}
 	for _, c := range changes {
 		if file != nil {
 			for i := range size {
-				file[c.at+i] = byte(c.value >> (8 * i))
+				file[c.offset+i] = byte(c.value >> (8 * i))
 			}
 		}
 	}
 	return nil
 }
 
-// compare sets the flag of a channel at random. Only for a value that is
-// compared with itself the result is known: they are equal.
-func (t *Thread) compare(in *Instruction, i int) {
-	half := slices.Index([]string{"f0.0", "f0.1", "f1.0", "f1.1"}, in.flag)
-	bit := 16*half + in.first + i
+// compare sets the flag of a channel at random. Only a comparison of a value with itself
+// has a known result: equal.
+func (t *Thread) compare(instruction *Instruction, i int) {
+	half := slices.Index([]string{"f0.0", "f0.1", "f1.0", "f1.1"}, instruction.flag)
+	bit := 16*half + instruction.first + i
 	set := t.random.IntN(2) == 0
-	if in.Op == "cmp" && in.modifier == "eq" && in.operands[1] == in.operands[2] {
+	if instruction.Op == "cmp" && instruction.modifier == "eq" && instruction.operands[1] == instruction.operands[2] {
 		set = true
 	}
 	t.Flags[bit/8] &^= 1 << (bit % 8)
@@ -467,39 +463,39 @@ func (t *Thread) compare(in *Instruction, i int) {
 	}
 }
 
-// send executes a message. Those that write or read the stack are executed;
-// others leave random bytes in the registers that they answer with.
-func (t *Thread) send(in *Instruction, op string) error {
-	if in.isEndOfThread {
+// send executes a message. Messages that write or read the stack are executed; others
+// leave random bytes in the registers of their answer.
+func (t *Thread) send(instruction *Instruction, op string) error {
+	if instruction.isEndOfThread {
 		return errEndOfThread
 	}
 	if op == "load" || op == "store" {
-		return t.loadStore(in, op)
+		return t.loadStore(instruction, op)
 	}
-	if len(in.operands) < 4 {
+	if len(instruction.operands) < 4 {
 		return errors.New("a message without a descriptor")
 	}
-	last := len(in.operands) - 1
-	descriptor, err := strconv.ParseUint(in.operands[last], 0, 32)
+	last := len(instruction.operands) - 1
+	descriptor, err := strconv.ParseUint(instruction.operands[last], 0, 32)
 	if err != nil {
 		return errors.New("the length of its answer is not known")
 	}
-	extended, err := strconv.ParseUint(in.operands[last-1], 0, 32)
+	extended, err := strconv.ParseUint(instruction.operands[last-1], 0, 32)
 	if err != nil {
 		return errors.New("its extended descriptor is not known")
 	}
-	data := in.Op == "send.dc0" || !strings.Contains(in.Op, ".") && extended&0xf == 0xa
+	data := instruction.Op == "send.dc0" || !strings.Contains(instruction.Op, ".") && extended&0xf == 0xa
 	kind, surface := descriptor>>14&0x1f, descriptor&0xff
 	read, write := kind == 0, kind == 8
 	answer := int(descriptor >> 20 & 0x1f)
 	if !data || surface != 0xff || !read && !write {
-		return t.forget(in.operands[0], answer)
+		return t.forget(instruction.operands[0], answer)
 	}
-	header, err := t.wholeRegister(in.operands[1])
+	header, err := t.wholeRegister(instruction.operands[1])
 	if err != nil {
 		return err
 	}
-	if !in.hasNoMask || in.predicate != "" {
+	if !instruction.hasNoMask || instruction.predicate != "" {
 		return errors.New("a block of scratch memory for some channels only")
 	}
 	if base := binary.LittleEndian.Uint32(header[5*4:]) &^ 0x3ff; base != t.surface {
@@ -510,15 +506,14 @@ func (t *Thread) send(in *Instruction, op string) error {
 	if owords == 0 {
 		return errors.New("a block whose size is not known here")
 	}
-	register := in.operands[0]
+	register := instruction.operands[0]
 	if write {
-		register = in.operands[2]
+		register = instruction.operands[2]
 	}
 	return t.block(register, write, at, owords*16, answer)
 }
 
-// wholeRegister are the bytes from a register on that an operand of a message
-// names.
+// wholeRegister returns the bytes from a register on that an operand of a message names.
 func (t *Thread) wholeRegister(operand string) ([]byte, error) {
 	name, _, _ := strings.Cut(operand, ":")
 	digits, ok := strings.CutPrefix(name, "r")
@@ -530,22 +525,22 @@ func (t *Thread) wholeRegister(operand string) ([]byte, error) {
 }
 
 // block moves a block between registers and the stack.
-func (t *Thread) block(register string, write bool, at uint64, size, answer int) error {
+func (t *Thread) block(register string, write bool, address uint64, size, answer int) error {
 	r, err := t.wholeRegister(register)
 	if err != nil {
 		return err
 	}
-	if at+uint64(size) > uint64(len(t.Scratch)) || size > len(r) {
-		return fmt.Errorf("%d bytes of the stack at %#x", size, at)
+	if address+uint64(size) > uint64(len(t.Scratch)) || size > len(r) {
+		return fmt.Errorf("%d bytes of the stack at %#x", size, address)
 	}
 	if write {
-		copy(t.Scratch[at:], r[:size])
+		copy(t.Scratch[address:], r[:size])
 		return nil
 	}
 	if answer*t.RegisterSize < size {
 		return fmt.Errorf("%d bytes into %d registers", size, answer)
 	}
-	copy(r, t.Scratch[at:at+uint64(size)])
+	copy(r, t.Scratch[address:address+uint64(size)])
 	return nil
 }
 
@@ -569,13 +564,13 @@ func (t *Thread) forget(register string, count int) error {
 	return nil
 }
 
-// loadStore executes a message of the newer form: load.ugm.d32x8t.a32 r5:1
+// loadStore executes a message of the newer format: load.ugm.d32x8t.a32 r5:1
 // ss[a0.2][r126:1], where the stack is the surface that a0.2 names.
-func (t *Thread) loadStore(in *Instruction, op string) error {
-	if len(in.operands) != 2 {
+func (t *Thread) loadStore(instruction *Instruction, op string) error {
+	if len(instruction.operands) != 2 {
 		return errors.New("a message that is not known here")
 	}
-	register, address := in.operands[0], in.operands[1]
+	register, address := instruction.operands[0], instruction.operands[1]
 	if op == "store" {
 		register, address = address, register
 	}
@@ -592,8 +587,8 @@ func (t *Thread) loadStore(in *Instruction, op string) error {
 		return t.forget(name, count)
 	}
 	var elements int
-	parts := strings.Split(in.Op, ".")
-	if n, err := fmt.Sscanf(parts[2], "d32x%dt", &elements); n != 1 || err != nil || parts[3] != "a32" || surface != "ss[a0.2" || in.width != 1 || !in.hasNoMask || in.predicate != "" {
+	parts := strings.Split(instruction.Op, ".")
+	if n, err := fmt.Sscanf(parts[2], "d32x%dt", &elements); n != 1 || err != nil || parts[3] != "a32" || surface != "ss[a0.2" || instruction.width != 1 || !instruction.hasNoMask || instruction.predicate != "" {
 		return errors.New("a message to scratch memory that is not known here")
 	}
 	if at := binary.LittleEndian.Uint32(t.Address[2*4:]); at != t.surface>>4 {

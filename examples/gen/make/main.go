@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make makes gen.snapshot anew: the state of a process and of three
-// hardware threads that it launched. It is run in the folder examples/gen, and
-// needs ocloc, gcc, gcore and unshare.
+// Command make generates gen.snapshot: the state of a process and of three hardware
+// threads that it launched. It is run in the folder examples/gen, and needs ocloc, gcc,
+// gcore and unshare.
 package main
 
 import (
@@ -80,12 +80,12 @@ func run() error {
 	return os.WriteFile("gen.snapshot", b.Bytes(), 0o644)
 }
 
-// sources is where the compilers see the sources, so that no debug information
-// names another folder.
+// sources is the folder in which the compilers see the sources, so that no debug
+// information names another one.
 const sources = "/usr/src"
 
-// compileKernel compiles the kernel, and answers what the compiler dumps of it:
-// the path of its files without what follows the last dot.
+// compileKernel compiles the kernel, and returns the path of the files that the compiler
+// dumps, without their extensions.
 func compileKernel(dir string) (string, error) {
 	data, err := os.ReadFile("sums.cl")
 	if err != nil {
@@ -109,8 +109,7 @@ func compileKernel(dir string) (string, error) {
 	return files[0][:len(files[0])-len(".elf")], nil
 }
 
-// hostCores runs the process, and takes its core where it launches and where it
-// is afterwards.
+// hostCores runs the process, and takes its core at the launch and afterwards.
 func hostCores(dir string) (launch, now string, err error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -133,7 +132,7 @@ func hostCores(dir string) (launch, now string, err error) {
 	}
 	defer func() {
 		_ = host.Process.Kill()
-		_ = host.Wait() // which says that it was killed
+		_ = host.Wait() // its error is that it was killed
 	}()
 	core := func(name string) string {
 		time.Sleep(100 * time.Millisecond)
@@ -152,8 +151,7 @@ func hostCores(dir string) (launch, now string, err error) {
 	return launch, now, err
 }
 
-// callers are the return addresses of the only thread of a core, from the one of
-// the wait on.
+// callers returns the return addresses of the only thread of a core, from the wait on.
 func callers(e *engine.Engine, core string) ([]uint64, error) {
 	t, err := e.Open(core)
 	if err != nil {
@@ -171,15 +169,15 @@ func callers(e *engine.Engine, core string) ([]uint64, error) {
 	return pcs, nil
 }
 
-// Where the code and the threads' scratch memory are.
+// Addresses of the code and of the threads' scratch memory.
 const (
 	codeStart    = 0x140000
 	scratchStart = 0x7f5500000000
 	scratchEach  = 0x40000
 )
 
-// stops are where the hardware threads are: each executes the kernel until so
-// many calls are under way and the next instruction is the n-th of a name.
+// stops has the places of the hardware threads: each executes the kernel until a number
+// of calls is under way and the next instruction is the n-th of a name.
 var stops = []struct {
 	calls int
 	op    string
@@ -190,7 +188,7 @@ var stops = []struct {
 	{1, "ret", 1},
 }
 
-// addThreads adds the code object and the threads to what is known of the process.
+// addThreads adds the code object and the threads to the snapshot of the process.
 func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 	o, err := object.Open(kernel + ".elf")
 	if err != nil {
@@ -251,10 +249,10 @@ func addThreads(s *engine.Snapshot, kernel string, recorded []uint64) error {
 	return nil
 }
 
-// named are the registers that an instruction names.
+// named matches a register that an instruction names.
 var named = regexp.MustCompile(`\br([0-9]+)\b`)
 
-// registers are those that the code names.
+// registers returns the registers that the code names.
 func registers(g *genasm.Thread, scratch uint64) sdk.Registers {
 	var numbers []int
 	for _, in := range g.Instructions {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make makes the files of the example anew. It is run in the folder
-// examples/gpu-profile, by a user who may record with perf and make the folder
-// /example, where the host runs. It needs clang and lld for amdgcn, llvm-objdump,
-// gcc and perf.
+// Command make generates the files of the example. It is run in the folder
+// examples/gpu-profile, by a user who may record with perf and make the folder /example,
+// where the host runs. It needs clang and lld for amdgcn, llvm-objdump, gcc and perf.
 package main
 
 import (
@@ -28,10 +27,10 @@ func main() {
 	}
 }
 
-// folder is where the host runs: its path is in the recording.
+// folder is the folder of the host: its path is in the recording.
 const folder = "/example"
 
-// probe is what perf calls a probe of the launching call.
+// probe is perf's name of a probe of the launching call.
 const probe = "probe_host:hipLaunchKernel"
 
 func run() (err error) {
@@ -76,7 +75,7 @@ func run() (err error) {
 	return r.write("gpu_results.json")
 }
 
-// A launch is a line of the host.
+// launch is a line of the host's output.
 type launch struct {
 	ID   int    `json:"id"`
 	PID  int    `json:"pid"`
@@ -106,7 +105,7 @@ func record() (launches []byte, err error) {
 		return nil, err
 	}
 	if err := os.Remove("cpu.data"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // perf would keep it under another name
+		return nil, err // otherwise perf would rename it
 	}
 	if out, err := exec.Command("perf", "probe", "-x", folder+"/host", "hipLaunchKernel").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("perf probe: %w\n%s", err, out)
@@ -138,10 +137,10 @@ const (
 	partStart = 0x7f4300002000
 )
 
-// every is how many instructions of a dispatch are executed for each sample.
+// every is the number of instructions of a dispatch that are executed for each sample.
 const every = 13
 
-// sample executes the waves of a dispatch, and writes where they are.
+// sample executes the waves of a dispatch, and samples their places.
 func (r *recorded) sample(b *bytes.Buffer, p *simt.Program, l *launch) error {
 	launch := l.ID
 	executed := launch // so that not all dispatches are sampled at the same places
@@ -174,12 +173,12 @@ func newWave(p *simt.Program, launch, first int) *simt.Wave {
 		w.SGPR[register], w.SGPR[register+1] = uint32(value), uint32(value>>32)
 	}
 	set(4, arguments)
-	store := func(at, value uint64) { w.Memory[at], w.Memory[at+4] = uint32(value), uint32(value>>32) }
+	store := func(address, value uint64) { w.Memory[address], w.Memory[address+4] = uint32(value), uint32(value>>32) }
 	store(arguments, wearStart)
 	store(arguments+8, partStart)
 	for lane := range count {
 		w.VGPR[0][lane] = uint32(lane)
-		// How worn a part is decides its way through the kernel.
+		// The wear of a part decides its path through the kernel.
 		w.Memory[wearStart+4*uint64(lane)] = uint32(bits.Reverse8(uint8(first+lane+launch)) % 31)
 	}
 	return w

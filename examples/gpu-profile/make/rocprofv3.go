@@ -11,8 +11,8 @@ import (
 	"github.com/unwindd/unwindd/examples/mixed/simt"
 )
 
-// Where the code object is taken to have been loaded, and the IDs of the agent, the
-// code object, the queue and the kernel.
+// The load address of the code object, and the IDs of the agent, the code object, the
+// queue and the kernel.
 const (
 	loadBase = 0x7f5000000000
 	agent    = 2
@@ -21,16 +21,16 @@ const (
 	kernelID = 1
 )
 
-// A recorded run is what rocprofv3 would have written of it.
+// recorded is a run as rocprofv3 would have recorded it.
 type recorded struct {
 	process rocproftest.Process
 	samples []rocproftest.Sample
 }
 
-// newRecorded is a run with a code object.
+// newRecorded makes a run with a code object.
 func newRecorded(o *object.Object) *recorded {
 	var entry uint64
-	_ = o.EachSymbol(func(s *object.Symbol) { // it is the compiler's, and whole
+	_ = o.EachSymbol(func(s *object.Symbol) { // no error: it is complete, from the compiler
 		if s.Name == "grade" {
 			entry = s.Address
 		}
@@ -45,8 +45,8 @@ func newRecorded(o *object.Object) *recorded {
 	}}
 }
 
-// launched adds a launch, with the dispatch that it makes: it begins when the call
-// has returned, and takes half a microsecond for each work-item.
+// launched adds a launch and its dispatch, which begins when the call has returned, and
+// takes half a microsecond for each work-item.
 func (r *recorded) launched(l *launch) {
 	r.process.PID = l.PID
 	id := uint64(l.ID)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make makes mixed.snapshot anew: the state of a process that waits for
-// four waves of two kernels. It is run in the folder examples/mixed, and needs
-// clang 14, clang 22 and lld for amdgcn, gcc, llvm-objdump and gcore.
+// Command make generates mixed.snapshot: the state of a process that waits for four waves
+// of two kernels. It is run in the folder examples/mixed, and needs clang 14, clang 22
+// and lld for amdgcn, gcc, llvm-objdump and gcore.
 package main
 
 import (
@@ -110,7 +110,7 @@ func hostCore(dir string) (string, error) {
 	}
 	defer func() {
 		_ = host.Process.Kill()
-		_ = host.Wait() // which says that it was killed
+		_ = host.Wait() // its error is that it was killed
 	}()
 	time.Sleep(100 * time.Millisecond)
 	pid := strconv.Itoa(host.Process.Pid)
@@ -120,7 +120,7 @@ func hostCore(dir string) (string, error) {
 	return filepath.Join(dir, "core."+pid), nil
 }
 
-// Where code and memory are. Waves of two dispatches have their own.
+// Addresses of code and memory. Waves of two dispatches have their own.
 const (
 	processor   = "gfx90a"
 	lanes       = 64
@@ -134,7 +134,7 @@ const (
 	privateSize = 0x1000 // of a wave
 )
 
-// A dispatch is a launch of a kernel, and where its waves are.
+// dispatch is a launch of a kernel, with the places of its waves.
 type dispatch struct {
 	number    uint64 // from 1
 	kernel    string
@@ -145,8 +145,8 @@ type dispatch struct {
 	stops     []stop
 }
 
-// A stop is where a wave is: it executes the kernel from its beginning until the
-// next instruction is the n-th of a name. Each wave is a work-group.
+// stop is the place of a wave: it executes the kernel from its beginning until the next
+// instruction is the n-th of a name. Each wave is a work-group.
 type stop struct {
 	name       string
 	n          int
@@ -183,10 +183,10 @@ func keepHost(s *engine.Snapshot) {
 	s.Modules = host
 }
 
-// start is where address 0 of the dispatch's code object is.
+// start is the address of offset 0 of the dispatch's code object.
 func (d *dispatch) start() uint64 { return codeStart + (d.number-1)*codeEach }
 
-// execute executes the waves of a dispatch to where they are.
+// execute executes the waves of a dispatch up to their stops.
 func (d *dispatch) execute(code string) (*simt.Program, []*simt.Wave, error) {
 	program, err := simt.Disassemble(d.objdump, code, d.kernel, d.functions...)
 	if err != nil {
@@ -212,8 +212,7 @@ func (d *dispatch) execute(code string) (*simt.Program, []*simt.Wave, error) {
 	return program, waves, nil
 }
 
-// add adds the code object and the waves of a dispatch to what is known of the
-// process.
+// add adds the code object and the waves of a dispatch to the snapshot of the process.
 func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, waves []*simt.Wave, launcher string) error {
 	o, err := object.Open(code)
 	if err != nil {
@@ -253,9 +252,9 @@ func (d *dispatch) add(s *engine.Snapshot, code string, program *simt.Program, w
 // privateWave is the number of the address space with a wave's private memory.
 const privateWave = 6
 
-// prepare writes the arguments of a kernel, and what it works on, to memory.
+// prepare writes the arguments of a kernel, and its data, to memory.
 func prepare(w *simt.Wave, first int, kernel string) {
-	address := func(at, value uint64) { w.Memory[at], w.Memory[at+4] = uint32(value), uint32(value>>32) }
+	address := func(address, value uint64) { w.Memory[address], w.Memory[address+4] = uint32(value), uint32(value>>32) }
 	address(arguments, wearStart)
 	address(arguments+8, partStart)
 	for id := range lanes {
@@ -300,7 +299,7 @@ func check(e *engine.Engine, file string, waves []*simt.Wave) error {
 	return nil
 }
 
-// registers are those that the code names.
+// registers returns the registers that the code names.
 func registers(w *simt.Wave, p *simt.Program) sdk.Registers {
 	d := amdgpu.Description()
 	var r sdk.Registers

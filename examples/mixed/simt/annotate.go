@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simt makes states of waves whose lanes have parted ways: it adds to a
-// compiler's assembly what no compiler writes yet, where each lane is
-// (DW_AT_LLVM_lane_pc), and executes the code.
+// Package simt makes states of waves whose lanes diverge: it adds the PC of each lane
+// (DW_AT_LLVM_lane_pc), which no compiler writes yet, to a compiler's assembly, and
+// executes the code.
 package simt
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Annotate adds DW_AT_LLVM_lanes and DW_AT_LLVM_lane_pc to the kernel of an
-// assembly file that clang wrote for amdgcn with -g and -O1 or -O2. The
-// expressions are those of the worked example for nested divergent regions in the
-// LLVM project's "User Guide for AMDGPU Backend", DW_AT_LLVM_lane_pc: a DWARF
-// procedure for every region, each calling that of the region around it.
+// Annotate adds DW_AT_LLVM_lanes and DW_AT_LLVM_lane_pc to the kernel of an assembly file
+// that clang wrote for amdgcn with -g and -O1 or -O2. The expressions follow the worked
+// example for nested divergent regions in the LLVM project's "User Guide for AMDGPU
+// Backend", DW_AT_LLVM_lane_pc: a DWARF procedure for every region, each calling the
+// procedure of the region around it.
 //
 // The regions are found by the instructions that the compiler ends and begins
 // them with: s_and_saveexec, s_xor of a saved mask, s_or_saveexec, s_xor of the
@@ -32,33 +32,34 @@ func Annotate(assembly, kernel string, lanes int) (string, error) {
 	return strings.Join(a.out, "\n"), nil
 }
 
-// annotator writes the assembly anew, from lines to out.
+// annotator rewrites the assembly, from lines to out.
 type annotator struct {
 	lanes      int
 	lines, out []string
 	regions    []*region // all of them
 	ranges     []span    // of code, one after the other
-	addresses  int       // in .debug_addr before ours
-	inside     *region   // where code has got to; nil: in none
-	at         string    // the label where the span that is open begins
-	labels     int       // so many were written
+	addresses  int       // of others in .debug_addr
+	inside     *region   // the region that code is in; nil: none
+	label      string    // the label where the span that is open begins
+	labels     int       // the number that were written
 }
 
-// A region is code that some lanes of those that come to it execute.
+// region is code that some of the lanes that reach it execute.
 type region struct {
 	index   int
 	parent  *region
 	saved   string // the registers that hold the mask
 	isAfter bool   // its second part executes: the lanes of the first one are at its end
-	// isInSecond says that it lies in the second part of its parent.
+	// isInSecond means that it is in the second part of its parent.
 	isInSecond bool
 }
 
-// A span of code, from label first to label last, in which lanes that do not
-// execute are where the procedure says.
+// span is code from label first to label last; the procedure computes the PCs of lanes
+// that do not execute in it.
 type span struct{ first, last, procedure string }
 
-// procedure names the procedure of a part of a region; nil is what is around all.
+// procedure names the procedure of a part of a region; nil is the code around all
+// regions.
 func procedure(r *region) string {
 	switch {
 	case r == nil:
@@ -141,14 +142,14 @@ func (a *annotator) mark() {
 	label := fmt.Sprintf(".Llanes%d", a.labels)
 	a.labels++
 	a.out = append(a.out, label+":")
-	if a.at != "" {
-		a.ranges = append(a.ranges, span{a.at, label, procedure(a.inside)})
+	if a.label != "" {
+		a.ranges = append(a.ranges, span{a.label, label, procedure(a.inside)})
 	}
-	a.at = label
+	a.label = label
 }
 
-// Numbers of DWARF (DWARF 5, chapter 7), and after opLLVMUser those of the
-// heterogeneous extension (A.7.7.1).
+// Numbers of DWARF (DWARF 5, chapter 7), and from opLLVMUser on, of the heterogeneous
+// extension (A.7.7.1).
 const (
 	tagVariable       = 0x34
 	tagBaseType       = 0x24
@@ -239,7 +240,7 @@ func (a *annotator) entries(kernel string) error {
 	return nil
 }
 
-// An entryWriter adds to abbreviations and entries as their lines pass.
+// entryWriter adds to abbreviations and entries as their lines pass.
 type entryWriter struct {
 	*annotator
 	kernel     string
@@ -247,8 +248,8 @@ type entryWriter struct {
 	isPending  bool   // the kernel's entry has begun, and lacks its attributes
 	isDone     bool
 
-	abbrev              string // the code of the abbreviation that is passing
-	isSubprogram, hasPC bool   // what it has
+	abbrev              string // the code of the current abbreviation
+	isSubprogram, hasPC bool   // of the current abbreviation
 }
 
 // abbreviation adds the attributes to the abbreviation of the kernel's entry, and
@@ -325,7 +326,7 @@ func (a *annotator) abbreviations() {
 	abbrev(abbrevVariable, tagVariable, atName, formString, atLocation, formExprloc)
 }
 
-// An expression is lines of assembly.
+// expression is lines of assembly.
 type expression []string
 
 func (e *expression) op(opcode int, operands ...any) {
@@ -416,8 +417,8 @@ func (a *annotator) procedures() {
 	}
 }
 
-// around is the procedure of what is around a region: the part of the region
-// that it is in.
+// around is the procedure of the code around a region: of the part of the region that it
+// is in.
 func (a *annotator) around(r *region) string {
 	if r.parent == nil {
 		return procedure(nil)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Compile compiles a HIP source for a processor as clang 22 does it: its
-// .debug_frame has an entry for every function, and no rule in any. The names of
-// files in the debugging information are those of a folder /example.
+// Compile compiles a HIP source for a processor by clang 22: its .debug_frame has an
+// entry for every function, and no rule in any. File names in the debugging information
+// are in a folder /example.
 func Compile(source, processor, object string) error {
 	here, err := filepath.Abs(filepath.Dir(source))
 	if err != nil {
@@ -31,9 +31,9 @@ func Compile(source, processor, object string) error {
 	return nil
 }
 
-// Build compiles an OpenCL source for a processor into a code object whose kernel
-// has lane attributes. clang and lld are Debian's 14, which have the target. The
-// names of files in the debugging information are those of a folder /example.
+// Build compiles an OpenCL source for a processor into a code object whose kernel has
+// lane attributes. clang and lld are Debian's 14, which have the target. File names in
+// the debugging information are in a folder /example.
 func Build(source, kernel, processor string, lanes int, object string) error {
 	dir, err := os.MkdirTemp("", "simt")
 	if err != nil {

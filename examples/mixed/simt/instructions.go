@@ -11,17 +11,16 @@ import (
 	"strings"
 )
 
-// This file is what instructions do, those that the kernels of the examples have.
+// This file executes the instructions that the kernels of the examples have.
 
 var errUnknown = errors.New("not known here")
 
-// waits are instructions that change nothing that is kept here. Waves are executed
-// one after another: behind a barrier they have what they wrote themselves.
+// waits has the instructions that change no state here. Waves are executed one after
+// another: behind a barrier each sees only its own writes.
 var waits = []string{"s_waitcnt", "s_waitcnt_vscnt", "s_nop", "s_sleep", "s_clause", "s_barrier"}
 
-// logic are scalar instructions on masks: SCC is whether the result is not zero.
-// With _saveexec the result is the execution mask's, and the destination gets
-// what that was.
+// logic has scalar instructions on masks: SCC is whether the result is not zero. With
+// _saveexec the result becomes the execution mask, and the destination gets the old mask.
 var logic = map[string]func(a, b uint64) uint64{
 	"s_and":   func(a, b uint64) uint64 { return a & b },
 	"s_andn2": func(a, b uint64) uint64 { return a &^ b },
@@ -29,7 +28,7 @@ var logic = map[string]func(a, b uint64) uint64{
 	"s_xor":   func(a, b uint64) uint64 { return a ^ b },
 }
 
-// compares are vector instructions that set a bit of every active lane.
+// compares has vector instructions that set a bit of every active lane.
 var compares = map[string]func(a, b uint32) bool{
 	"v_cmp_eq_u32": func(a, b uint32) bool { return a == b },
 	"v_cmp_ge_u32": func(a, b uint32) bool { return a >= b },
@@ -38,8 +37,7 @@ var compares = map[string]func(a, b uint32) bool{
 	"v_cmp_lt_i32": func(a, b uint32) bool { return int32(a) < int32(b) },
 }
 
-// numbers are vector instructions that make one number of two in every active
-// lane.
+// numbers has vector instructions that make one number of two in every active lane.
 var numbers = map[string]func(a, b uint32) uint32{
 	"v_add_nc_u32":  func(a, b uint32) uint32 { return a + b },
 	"v_add_u32":     func(a, b uint32) uint32 { return a + b },
@@ -53,25 +51,25 @@ var numbers = map[string]func(a, b uint32) uint32{
 }
 
 // execute executes an instruction. The PC is behind it already.
-func (w *Wave) execute(in *instruction) error {
-	name := strings.TrimSuffix(strings.TrimSuffix(in.name, "_e32"), "_e64")
+func (w *Wave) execute(i *instruction) error {
+	name := strings.TrimSuffix(strings.TrimSuffix(i.name, "_e32"), "_e64")
 	switch {
 	case slices.Contains(waits, name):
 		return nil
-	case in.target != 0:
-		return w.branch(name, in.target)
+	case i.target != 0:
+		return w.branch(name, i.target)
 	case strings.HasPrefix(name, "s_load_dword"):
-		return w.load(in.operands)
+		return w.load(i.operands)
 	case strings.HasPrefix(name, "s_"):
-		return w.scalar(name, in.operands)
-	case len(in.operands) < 2:
+		return w.scalar(name, i.operands)
+	case len(i.operands) < 2:
 		return errUnknown
 	case name == "v_readlane_b32", name == "v_writelane_b32":
-		return w.oneLane(name, in.operands)
+		return w.oneLane(name, i.operands)
 	case strings.HasPrefix(name, "v_"):
-		return w.vector(name, in.operands)
+		return w.vector(name, i.operands)
 	}
-	return w.access(name, in.operands)
+	return w.access(name, i.operands)
 }
 
 func (w *Wave) branch(name string, target uint64) error {
@@ -210,9 +208,9 @@ func (w *Wave) vector(name string, operands []string) error {
 	case name == "v_mov_b32":
 		do = func(lane int, a, _ uint32) error { return set(lane, a) }
 	case name == "v_lshlrev_b64":
-		do = func(lane int, by, low uint32) error {
+		do = func(lane int, shift, low uint32) error {
 			high, err := w.laneOf(operands[2], 1, lane)
-			v := (uint64(high)<<32 | uint64(low)) << (by & 63)
+			v := (uint64(high)<<32 | uint64(low)) << (shift & 63)
 			return errors.Join(err, set(lane, uint32(v)), w.setLane(operands[0], 1, lane, uint32(v>>32)))
 		}
 	case name == "v_add_co_u32", name == "v_addc_co_u32", name == "v_add_co_ci_u32":
@@ -238,7 +236,7 @@ func (w *Wave) vector(name string, operands []string) error {
 	return w.setScalar(maskTo, mask)
 }
 
-// inLanes has something done in every lane that executes, with what the sources are there.
+// inLanes calls do for every lane that executes, with the sources in it.
 func (w *Wave) inLanes(sources []string, do func(lane int, a, b uint32) error) error {
 	for active := w.Exec; active != 0; active &= active - 1 {
 		lane := bits.TrailingZeros64(active)
@@ -284,7 +282,7 @@ func (w *Wave) access(name string, operands []string) error {
 	case "global_store_dword":
 		data, load = operands[1], false
 		where = []string{operands[0], operands[2]}
-	case "flat_load_dword": // of global memory: no pointer of the kernels is to another
+	case "flat_load_dword": // of global memory: the kernels have no other pointers
 		where = []string{operands[1], "off"}
 	case "flat_store_dword":
 		data, load = operands[1], false
@@ -370,7 +368,7 @@ func register(operand string) (file byte, first, count int, ok bool) {
 	return operand[0], first, 1, err == nil
 }
 
-// mask is a mask of lanes that has a name; nil where an operand is none.
+// mask is a named mask of lanes; nil for another operand.
 func (w *Wave) mask(operand string) *uint64 {
 	name := operand
 	if w.Lanes == 32 {
@@ -421,7 +419,7 @@ func (w *Wave) setScalar(operand string, v uint64) error {
 	return nil
 }
 
-// lane is an operand of a vector instruction, in a lane.
+// lane is the value of an operand of a vector instruction in a lane.
 func (w *Wave) lane(operand string, lane int) (uint32, error) {
 	if file, _, _, ok := register(operand); ok && file == 'v' {
 		return w.laneOf(operand, 0, lane)
@@ -430,7 +428,7 @@ func (w *Wave) lane(operand string, lane int) (uint32, error) {
 	return uint32(v), err
 }
 
-// laneOf is a lane of the i-th of vector registers.
+// laneOf is the value of a lane of the i-th of an operand's vector registers.
 func (w *Wave) laneOf(operand string, i, lane int) (uint32, error) {
 	file, first, count, ok := register(operand)
 	if !ok || file != 'v' || i >= count {

@@ -8,19 +8,19 @@ import (
 	"fmt"
 )
 
-// A Dispatch is what the waves of a launch of a kernel have in common.
+// Dispatch has the parameters that the waves of a launch of a kernel share.
 type Dispatch struct {
 	Program *Program
 	Lanes   int
-	// Items is how many work-items there are, Group how many a work-group has.
+	// Items is the number of work-items, Group the number in a work-group.
 	Items, Group int
-	// Arguments is where the kernel's arguments are, Private where the private
-	// memory of the waves is, PrivateSize how many bytes of it a wave has.
+	// Arguments is the address of the kernel's arguments, Private the address of the
+	// private memory of the waves, PrivateSize its bytes for each wave.
 	Arguments, Private, PrivateSize uint64
-	// FirstSlot is how many waves of others are in front of these in the private memory.
+	// FirstSlot is the number of other waves in front of these in the private memory.
 	FirstSlot int
 
-	properties uint16 // of the kernel's descriptor: what it has in registers
+	properties uint16 // of the kernel's descriptor: the contents of registers
 	resources  uint32
 }
 
@@ -38,8 +38,8 @@ const (
 	groupYZAndSizes = 7 << 8
 )
 
-// Kernel reads the descriptor of a kernel in a code object: which registers a
-// wave of it begins with.
+// Kernel reads the descriptor of a kernel in a code object, which has the initial
+// registers of a wave.
 func (d *Dispatch) Kernel(file, kernel string) error {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -69,8 +69,8 @@ func (d *Dispatch) Kernel(file, kernel string) error {
 	return fmt.Errorf("%s has no kernel %s", file, kernel)
 }
 
-// Wave is a wave of a work-group before its first instruction, and the number of
-// the work-item in its lane 0. Registers that the kernel is not given are zero.
+// Wave is a wave of a work-group before its first instruction, and the number of the
+// work-item in its lane 0. Registers without an initial value are zero.
 func (d *Dispatch) Wave(group, inGroup int) (w *Wave, first int) {
 	inFront := d.FirstSlot + group*((d.Group+d.Lanes-1)/d.Lanes) + inGroup
 	begin := inGroup * d.Lanes
@@ -84,7 +84,7 @@ func (d *Dispatch) Wave(group, inGroup int) (w *Wave, first int) {
 	}
 	if d.properties&privateBuffer != 0 {
 		pair(d.Private)
-		next += 2 // the size and kind of the buffer, which is known
+		next += 2 // the size and kind of the buffer are not read
 	}
 	if d.properties&kernargPointer != 0 {
 		pair(d.Arguments)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Wave executes a program. Its registers and memory are those of the machine.
+// Wave executes a program with the registers and memory of a wave of the processor.
 type Wave struct {
 	Lanes  int
 	PC     uint64 // in the object
@@ -20,36 +20,36 @@ type Wave struct {
 	VGPR   [256][64]uint32
 	Memory map[uint64]uint32 // words, by address
 	Local  map[uint64]uint32 // the work-group's memory
-	// IsMapped says whether global memory has a word; nil: it has every word. Accesses
-	// of others are Faults, which do not stop the wave: the machine goes on until it
-	// comes to know of them.
+	// IsMapped reports whether global memory has a word; nil: it has every word. Accesses
+	// of other words are Faults, which do not stop the wave at once: the processor learns
+	// of them later.
 	IsMapped func(address uint64) bool
 	Faults   []Fault
-	// PrivateAt is where the wave's private memory is.
+	// PrivateAt is the address of the wave's private memory.
 	PrivateAt uint64
-	// Calls are the calls that are in progress, the first one first.
+	// Calls has the calls in progress, the first one first.
 	Calls []Call
 
 	program *Program
-	// places are where each lane is that began the program: at the PC where it is
-	// active, and where it left the others where it is not.
+	// places has the PC of each lane that began the program: the wave's PC for an active
+	// lane, else the place where it left the others.
 	places map[int]uint64
 }
 
-// A Fault is an access of a lane to memory that is not there.
+// Fault is an access of a lane to memory that is not mapped.
 type Fault struct {
 	Lane    int
 	Address uint64
 }
 
-// A Call is a call that is in progress.
+// Call is a call that is in progress.
 type Call struct {
-	Return uint64 // where it returns to, in the object
+	Return uint64 // the return address, in the object
 	Exec   uint64 // the lanes that called
 }
 
-// NewWave is a wave at the beginning of a program. active are the lanes that
-// have a work-item.
+// NewWave makes a wave at the beginning of a program. active are the lanes that have a
+// work-item.
 func NewWave(p *Program, lanes int, active uint64) *Wave {
 	w := &Wave{Lanes: lanes, PC: p.Start, Exec: active, Memory: map[uint64]uint32{}, Local: map[uint64]uint32{}, program: p, places: map[int]uint64{}}
 	for lane := range lanes {
@@ -60,7 +60,7 @@ func NewWave(p *Program, lanes int, active uint64) *Wave {
 	return w
 }
 
-// Place is where a lane is; ok is false where it never began.
+// Place is the PC of a lane; ok is false where it never began.
 func (w *Wave) Place(lane int) (pc uint64, ok bool) {
 	if w.Exec>>lane&1 != 0 {
 		return w.PC, true
@@ -69,7 +69,7 @@ func (w *Wave) Place(lane int) (pc uint64, ok bool) {
 	return pc, ok
 }
 
-// Step executes one instruction; done says that it was the last one.
+// Step executes one instruction; done means that it was the last one.
 func (w *Wave) Step() (done bool, err error) {
 	in := w.program.code[w.PC]
 	if in == nil {
@@ -85,8 +85,8 @@ func (w *Wave) Step() (done bool, err error) {
 	}
 	for lane := range w.Lanes {
 		if left := before &^ w.Exec; left>>lane&1 != 0 {
-			// The lanes of an IF that is not theirs wait where it begins, those
-			// that have done it wait behind the whole of it.
+			// The lanes that skip an IF wait at its beginning, the lanes that have
+			// executed it wait at its end.
 			w.places[lane] = in.address
 			if join, ok := w.program.joins[in.address]; ok {
 				w.places[lane] = join
@@ -114,8 +114,8 @@ func (w *Wave) RunTo(name string, n int) error {
 	}
 }
 
-// RunToFault executes until a lane has accessed memory that is not there, and on to
-// where the wave waits for its accesses.
+// RunToFault executes until a lane has accessed memory that is not mapped, and on to the
+// wave's next wait for its accesses.
 func (w *Wave) RunToFault() error {
 	for len(w.Faults) == 0 {
 		done, err := w.Step()
@@ -129,8 +129,7 @@ func (w *Wave) RunToFault() error {
 	return w.RunTo("s_waitcnt", 1)
 }
 
-// Private is what the wave has written to its private memory, up to the highest
-// word.
+// Private returns the wave's private memory up to the highest word that it has written.
 func (w *Wave) Private(size uint64) []byte {
 	var b []byte
 	for at := uint64(0); at < size; at += 4 {
@@ -142,7 +141,7 @@ func (w *Wave) Private(size uint64) []byte {
 	return b
 }
 
-// Vector is the bytes of a vector register, lane 0 first.
+// Vector returns the bytes of a vector register, lane 0 first.
 func (w *Wave) Vector(n int) []byte {
 	b := make([]byte, 0, 4*w.Lanes)
 	for lane := range w.Lanes {

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A Program is the code of a kernel and of the functions that it calls, as a
-// disassembler printed it.
+// Program is the code of a kernel and of the functions that it calls, as a disassembler
+// printed it.
 type Program struct {
 	// Start is the address of the kernel in its object.
 	Start uint64
-	// Loaded is where address 0 of the object is in memory: what the code sees of
-	// its own addresses counts from there.
+	// Loaded is the address of offset 0 of the object in memory: the code sees its own
+	// addresses relative to it.
 	Loaded uint64
 
 	code  map[uint64]*instruction
-	joins map[uint64]uint64 // from s_xor of the execution mask to what follows its region
+	joins map[uint64]uint64 // from s_xor of the execution mask to the end of its region
 }
 
 type instruction struct {
@@ -45,7 +45,7 @@ func Disassemble(tool, file, kernel string, functions ...string) (*Program, erro
 	}
 	p := &Program{code: map[uint64]*instruction{}, joins: map[uint64]uint64{}}
 	var list []*instruction
-	started := -1 // where the kernel begins in list
+	started := -1 // the beginning of the kernel in list
 	for _, line := range strings.Split(string(out), "\n") {
 		if strings.HasSuffix(line, " <"+kernel+">:") {
 			started = len(list)
@@ -92,8 +92,8 @@ func Disassemble(tool, file, kernel string, functions ...string) (*Program, erro
 
 func isExec(operand string) bool { return operand == "exec" || operand == "exec_lo" }
 
-// Registers are how many scalar and vector registers the code names, counted
-// from the first one.
+// Registers returns the numbers of scalar and vector registers that the code names,
+// counted from the first one.
 func (p *Program) Registers() (scalar, vector int) {
 	for _, in := range p.code {
 		for _, o := range in.operands {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Where Build puts what has no address of its own, page by page.
+// Addresses at which Build puts parts without an address of their own, page by page.
 const (
 	gpuArena  = 0x7e80_0000_0000
 	hostArena = 0x6000_0000_0000
@@ -21,7 +21,7 @@ type chunk struct {
 	content    content
 	executable bool
 	readOnly   bool
-	name       string // what it is, for messages
+	name       string // its name in messages
 }
 
 // Image is a Core laid out: every address is known, nothing is written yet.
@@ -62,14 +62,14 @@ func (im *Image) fail(format string, args ...any) {
 	}
 }
 
-// allocate returns at, or free pages for n bytes if at is 0.
-func (im *Image) allocate(place Place, at, n uint64) uint64 {
-	if at != 0 {
-		return at
+// allocate returns address, or free pages for n bytes if address is 0.
+func (im *Image) allocate(place Place, address, n uint64) uint64 {
+	if address != 0 {
+		return address
 	}
-	at = im.next[place]
+	address = im.next[place]
 	im.next[place] += roundUp(n, pageSize) + pageSize
-	return at
+	return address
 }
 
 func (im *Image) add(place Place, address uint64, name string, c content) {

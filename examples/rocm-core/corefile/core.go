@@ -2,7 +2,7 @@
 
 package corefile
 
-// Layout is which files a process leaves behind.
+// Layout selects the files of a process's core.
 type Layout uint8
 
 const (
@@ -10,9 +10,9 @@ const (
 	Unified Layout = iota
 	// Split is a host core of the kernel and a GPU core of the runtime.
 	Split
-	// Merged is a split pair joined into one file: the host's headers, with
-	// the GPU's note in a segment of its own. How the tool that joins them
-	// lays a file out in detail is not known from its source.
+	// Merged is a split pair joined into one file: the host's headers, with the GPU's
+	// note in a segment of its own. The exact layout of the tool that joins them is not
+	// known from its source.
 	Merged
 )
 
@@ -46,9 +46,9 @@ type Core struct {
 	// Piped: the runtime wrote its core into a pipe, where the bytes of the
 	// segments follow each other without the padding that p_offset tells of.
 	Piped bool
-	// SizeLimit is the process's RLIMIT_CORE: the GPU's core of a split pair
-	// ends before the first segment that goes over it, whose header and those
-	// of the later ones are there all the same. 0: no limit.
+	// SizeLimit is the process's RLIMIT_CORE: the GPU's core of a split pair ends before
+	// the first segment that goes over it; all headers are there nevertheless. 0: no
+	// limit.
 	SizeLimit uint64
 }
 
@@ -56,9 +56,9 @@ type Core struct {
 type Place uint8
 
 const (
-	// GPU memory is mapped from /dev/dri/renderD*: in the GPU's core.
+	// GPU is memory that is mapped from /dev/dri/renderD*: in the GPU's core.
 	GPU Place = iota
-	// Host memory is everything else: in the host's core.
+	// Host is all other memory: in the host's core.
 	Host
 )
 
@@ -84,18 +84,18 @@ type Agent struct {
 	LocationID, VendorID, DeviceID, RevisionID                          uint32
 	SubsystemVendorID, SubsystemDeviceID, FirmwareVersion               uint32
 	SIMDs, WavesPerSIMD                                                 uint32
-	// ShaderEngines is those of one XCC; arrays per engine is 1.
+	// ShaderEngines is the number in one XCC; each has one array.
 	ShaderEngines uint32
 	XCCs          uint32
-	// Capability and DebugProperties 0 are those of a GPU that can be
-	// debugged and whose dispatches always fill the trap temporaries.
+	// Capability and DebugProperties 0 stand for a GPU that can be debugged and whose
+	// dispatches always fill the trap temporaries.
 	Capability, DebugProperties, Capability2 uint32
-	// TrapHandler is where parked waves are: an address in the trap handler.
+	// TrapHandler is the PC of parked waves: an address in the trap handler.
 	TrapHandler uint64
 	Queues      []Queue
 }
 
-// Queue is kfd_queue_snapshot_entry with what it leads to.
+// Queue is kfd_queue_snapshot_entry with the data that it points to.
 type Queue struct {
 	ID              uint32
 	Flags           uint32 // bits 30 (error) and 31 (invalid) of the note's queue_id
@@ -126,8 +126,8 @@ type Queue struct {
 // Scratch is the private memory of a queue: compute_tmpring_size and
 // amd_queue_t's scratch_backing_memory_location.
 type Scratch struct {
-	// Waves is how many waves have room: in all of an XCC, or from gfx11 on
-	// in each shader engine. WaveBytes is the room of one.
+	// Waves is the number of waves that it has memory for: in all of an XCC, or from
+	// gfx11 on in each shader engine. WaveBytes is the size of one wave's.
 	Waves, WaveBytes uint64
 	Address          uint64 // 0: chosen by Build
 }
@@ -160,15 +160,15 @@ type Group struct {
 	// or to LDSSize. It is in the record of the first wave.
 	LDS     []byte
 	LDSSize int
-	// Cluster is how many groups the group's cluster has in x, y and z; zeros:
-	// the dispatch has no clusters (from gfx1250 on).
+	// Cluster is the number of groups of the group's cluster in x, y and z; zeros: the
+	// dispatch has no clusters (from gfx1250 on).
 	Cluster [3]uint32
 	// WholeLDS: the group has taken over all LDS of a gfx12 work-group processor.
 	WholeLDS bool
 	Waves    []Wave
 }
 
-// Wave is what its record holds.
+// Wave has the contents of a wave's record.
 type Wave struct {
 	// PC is the address of the instruction that the wave is at. One that
 	// s_trap stopped is at that s_trap (see SavedPC).
@@ -178,8 +178,8 @@ type Wave struct {
 	// VGPRs are v0's lanes, v1's lanes and so on; AGPRs the accumulation
 	// registers likewise, and SharedVGPRs of 32 lanes each.
 	VGPRs, AGPRs, SharedVGPRs []uint32
-	// Registers of the hardware block. What Stopped, Halted, Exceptions and
-	// Enabled say is added to them.
+	// Registers of the hardware block. The bits of Stopped, Halted, Exceptions and
+	// Enabled are added to them.
 	M0, Mode, Status, TrapSts                       uint32
 	StatePriv, ExcpFlagPriv, ExcpFlagUser, TrapCtrl uint32
 	XNACKMask                                       uint64
@@ -187,15 +187,15 @@ type Wave struct {
 	// keeps it there.
 	FlatScratch uint64
 
-	// Stopped: the trap handler has stopped the wave; SavedHalt is what the
-	// halt bit was before. A wave that was only preempted is not stopped.
+	// Stopped: the trap handler has stopped the wave; SavedHalt is the halt bit before
+	// that. A wave that was only preempted is not stopped.
 	Stopped, SavedHalt bool
 	// Halted: a wave that is not stopped has its halt bit set.
 	Halted bool
 	// TrapID is the number of the s_trap, 15 for larger ones.
 	TrapID uint8
-	// Exceptions that were raised. Of those that count only when they are
-	// enabled Masked are not.
+	// Exceptions that were raised. Masked are the ones that are not enabled, of
+	// exceptions that have an enable bit.
 	Exceptions, Masked []Exception
 	// ID is the debugger's number of the wave; 0: no debugger has seen it.
 	ID uint64

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// WaveState is what a reader of the files must find out about a wave.
+// WaveState is the state of a wave that a reader of the files must find.
 type WaveState struct {
 	Queue    uint32 `json:"queue"`
 	XCC      int    `json:"xcc"`
@@ -19,23 +19,24 @@ type WaveState struct {
 	Lanes    int    `json:"lanes"`
 	IsStop   bool   `json:"stopped"`
 	IsHalted bool   `json:"halted"` // for a stopped wave: before it was stopped
-	// Reasons is why it stopped, sorted, in the words of AMD's debugger library.
+	// Reasons has the reasons of its stop, sorted, in the words of AMD's debugger
+	// library.
 	Reasons []string `json:"reasons"`
 	PC      string   `json:"pc"`
-	// Dispatch, Group and Position are nil where the trap temporaries say nothing.
+	// Dispatch, Group and Position are nil where the trap temporaries lack them.
 	Dispatch *DispatchState `json:"dispatch"`
 	Group    *[3]uint32     `json:"group"`
 	Position *int           `json:"wave_in_group"`
 	// Registers are the bytes of each, in hexadecimal, least significant first.
 	Registers map[string]string `json:"registers"`
-	// LDS and Scratch are those memories' bytes, Scratch as they lie in memory.
+	// LDS and Scratch are the bytes of these memories, Scratch as they are in memory.
 	LDS            string `json:"lds"`
 	Scratch        string `json:"scratch"`
 	ScratchAddress string `json:"scratch_address"`
 	Record         string `json:"record"` // the address of the record's end
 }
 
-// DispatchState is what a reader must find out about a packet.
+// DispatchState is the state of a packet that a reader must find.
 type DispatchState struct {
 	Packet       uint64    `json:"packet"`
 	Dimensions   uint16    `json:"dimensions"`
@@ -63,7 +64,7 @@ func (im *Image) RDebug() uint64 { return im.rdebug }
 // Note is the body of the GPU's note.
 func (im *Image) Note() []byte { return im.note }
 
-// CodeObjects is what a reader must find in the runtime's list.
+// CodeObjects returns the entries that a reader must find in the runtime's list.
 func (im *Image) CodeObjects() []CodeObjectState {
 	var list []CodeObjectState
 	for i := range im.objects {
@@ -72,7 +73,7 @@ func (im *Image) CodeObjects() []CodeObjectState {
 	return list
 }
 
-// Waves calls f with what a reader must find, wave by wave.
+// Waves calls f with the state of each wave that a reader must find.
 func (im *Image) Waves(f func(*WaveState) error) error {
 	for _, q := range im.queues {
 		n := 0
@@ -130,7 +131,7 @@ func (im *Image) dispatchState(q *QueuePlan, d *Dispatch) *DispatchState {
 }
 
 // reasonNames are the exceptions' names in AMD's debugger library
-// (amdgcn_architecture_t::wave_get_state); those without one are no reasons.
+// (amdgcn_architecture_t::wave_get_state); exceptions without a name are not reasons.
 var reasonNames = map[Exception]string{
 	FPInvalid: "fp_invalid_operation", FPInputDenormal: "fp_input_denormal", FPDivideByZero: "fp_divide_by_0",
 	FPOverflow: "fp_overflow", FPUnderflow: "fp_underflow", FPInexact: "fp_inexact",
@@ -209,8 +210,8 @@ func (p *wavePlan) nameRegisters(m *Machine, r *registers, into map[string]strin
 	nameWords(into, "v", p.shape.vgprs, p.wave.SharedVGPRs, p.shape.shared, 32)
 }
 
-// nameWords adds n registers of some words each; those that values has no more
-// of are zero.
+// nameWords adds n registers of some words each; registers beyond the end of values are
+// zero.
 func nameWords(into map[string]string, prefix string, first int, values []uint32, n, words int) {
 	b := make([]byte, 0, 4*words)
 	for i := range n {

@@ -29,14 +29,14 @@ type File struct {
 	segments []segment
 	// The GPU's note begins at noteAt of segment noteSegment; -1: there is none.
 	noteSegment, noteAt int
-	// missing is how many of the last segments are not written.
+	// missing is the number of last segments that are not written.
 	missing int
 }
 
 type segment struct {
 	elf.Prog64
 	content content
-	at      uint64 // where the content really is; p_offset unless piped
+	start   uint64 // the offset of the content; p_offset unless piped
 }
 
 // Files returns the core file, or the host's and the GPU's of a split core; gpu
@@ -53,8 +53,7 @@ func (im *Image) Files() (core, gpu *File, err error) {
 	return host, nil, nil
 }
 
-// hostFile is the host's core with what belongs into it: its own memory, and in
-// a file for both the GPU's.
+// hostFile is the host's core with its own memory and, in a file for both, the GPU's.
 func (im *Image) hostFile() (*File, error) {
 	isShared := im.core.Layout != Split
 	f := &File{im: im, noteSegment: -1}
@@ -81,7 +80,7 @@ func (im *Image) hostFile() (*File, error) {
 		}
 	}
 	f.segments = append(f.segments, loads...)
-	// The host's segments keep the alignment that their headers tell of.
+	// The host's segments keep the alignment of their headers.
 	return f, f.layOut(func(s *segment) uint64 { return max(s.Align, 4) })
 }
 
@@ -145,8 +144,8 @@ func (im *Image) noteBytes() []byte {
 	return append(b, im.note...)
 }
 
-// gpuFile is the file of amd_core_dump.cpp, write_core_dump_to_fd: the flags of
-// sections where those of segments belong, logarithms for alignments.
+// gpuFile is the file of amd_core_dump.cpp, write_core_dump_to_fd: it has the flags of
+// sections in place of segments' flags, and logarithms for alignments.
 func (im *Image) gpuFile() (*File, error) {
 	f := &File{im: im}
 	f.header = elf.Header64{Machine: emAMDGPU}
@@ -162,7 +161,7 @@ func (im *Image) gpuFile() (*File, error) {
 	if im.core.Piped {
 		at := uint64(ehdrBytes + phdrBytes*len(f.segments))
 		for i := range f.segments {
-			f.segments[i].at = at
+			f.segments[i].start = at
 			at += f.segments[i].Filesz
 		}
 	}
@@ -229,7 +228,7 @@ func (f *File) layOut(align func(*segment) uint64) error {
 	for i := range f.segments {
 		s := &f.segments[i]
 		at = roundUp(at, align(s))
-		s.Off, s.at = at, at
+		s.Off, s.start = at, at
 		at += s.Filesz
 	}
 	return nil
@@ -242,12 +241,12 @@ func (f *File) Size() int64 {
 	}
 	n := uint64(ehdrBytes + phdrBytes*len(f.segments))
 	for i := range f.segments[:len(f.segments)-f.missing] {
-		n = max(n, f.segments[i].at+f.segments[i].Filesz)
+		n = max(n, f.segments[i].start+f.segments[i].Filesz)
 	}
 	return int64(n)
 }
 
-// WriteTo writes the file, without holding more of it than a buffer.
+// WriteTo writes the file, with no more of it in memory than a buffer.
 func (f *File) WriteTo(w io.Writer) (int64, error) {
 	s := newSink(w, nil)
 	f.emit(s)
@@ -293,7 +292,7 @@ func (f *File) emit(s *sink) {
 	s.bytes(b.Bytes())
 	for i := range f.segments[:len(f.segments)-f.missing] {
 		x := &f.segments[i]
-		s.zeros(x.at - uint64(s.n))
+		s.zeros(x.start - uint64(s.n))
 		x.content.emit(s)
 	}
 }

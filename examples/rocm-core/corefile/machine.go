@@ -2,8 +2,8 @@
 
 package corefile
 
-// Reg names a 32-bit register that a wave's record holds outside the SGPRs and
-// VGPRs: the hardware registers and the trap temporaries.
+// Reg names a 32-bit register of a wave's record other than SGPRs and VGPRs: the hardware
+// registers and the trap temporaries.
 type Reg uint8
 
 // The hardware registers, then ttmp0 to ttmp15 as TTMP0+n.
@@ -42,20 +42,20 @@ type Field struct {
 	Bits
 }
 
-// Accumulation says where the number of accumulation VGPRs comes from.
+// Accumulation is the source of the number of accumulation VGPRs.
 type Accumulation uint8
 
 const (
-	// NoAccumulation is none.
+	// NoAccumulation means that there are none.
 	NoAccumulation Accumulation = iota
-	// AsManyAsVGPRs is as many of them as VGPRs.
+	// AsManyAsVGPRs means as many as VGPRs.
 	AsManyAsVGPRs
-	// RestOfVGPRs is what remains of the VGPRs that the state word counts in
-	// blocks of 8, after those that its ArchVGPRs field counts.
+	// RestOfVGPRs is the number of VGPRs in the state word, in blocks of 8, less the
+	// number in its ArchVGPRs field.
 	RestOfVGPRs
 )
 
-// Exception is a bit of the registers that say what happened to a wave.
+// Exception is a bit of the registers that record exceptions of a wave.
 type Exception uint8
 
 // The exceptions, named after the bits of trapsts and excp_flag_*.
@@ -83,8 +83,8 @@ const (
 	numExceptions
 )
 
-// ExceptionBit is where a machine keeps an exception, and the bit that must be
-// set too before it counts (none: it always counts).
+// ExceptionBit is the place of an exception in a machine, and of the bit that enables it
+// (none: it is always enabled).
 type ExceptionBit struct {
 	Flag, Enable Field
 }
@@ -97,20 +97,20 @@ type Machine struct {
 	// Target is gfx_target_version of its agents: major*10000+minor*100+step.
 	Target uint32
 
-	// StateWords is how many words of the control stack describe a state.
+	// StateWords is the number of words of the control stack that describe a state.
 	StateWords int
-	// Gap is the unused bytes above each record.
+	// Gap is the number of unused bytes above each record.
 	Gap uint64
-	// Fields of the state word, and how many registers or bytes one unit is.
+	// Fields of the state word, and the registers or bytes of one unit.
 	VGPRs        Bits
 	VGPRUnit     [2]int // wave64, wave32; 0: no such wave
 	Accumulation Accumulation
 	ArchVGPRs    Bits // units of 4, less one
 	SGPRs        Bits // units of 16
-	FixedSGPRs   int  // always so many saved; 0: as the state word says
+	FixedSGPRs   int  // the number that is always saved; 0: from the state word
 	LDS          Bits
 	LDSUnit      int
-	WholeLDS     Bits // one bit: the group has all of WholeLDSSize, LDS is not looked at
+	WholeLDS     Bits // one bit: the group has all of WholeLDSSize, LDS is ignored
 	WholeLDSSize int
 	Wave32       Bits
 	SharedVGPRs  Bits // units of 8, each 32 lanes wide
@@ -124,8 +124,8 @@ type Machine struct {
 	// TTMPsInSGPRs: the trap temporaries are the last 16 words of the SGPR
 	// block; otherwise they are 16 words above the hardware block.
 	TTMPsInSGPRs bool
-	// AliasEnd is the SGPR behind the last one that a name aliases (vcc is the
-	// last two), and Aliases how many SGPRs below it are not general ones.
+	// AliasEnd is the SGPR behind the last one that a name aliases (vcc is the last two),
+	// and Aliases the number of SGPRs below it that are not general ones.
 	AliasEnd, Aliases int
 
 	// Trap temporaries.
@@ -142,8 +142,8 @@ type Machine struct {
 	ParkedFrom             uint32   // the first r_version that parks; 0: every one; NeverParked
 	SPIUnset               bool     // ttmp6[31] says that the SPI set no ttmps
 	Halt                   Field
-	TrapEntered            Field // the trap handler marks with it that it halted the wave
-	NoVGPRs                Field // 1: the wave has given its VGPRs back; the record has their room still
+	TrapEntered            Field // set by the trap handler when it halts the wave
+	NoVGPRs                Field // 1: the wave has released its VGPRs; the record has their bytes still
 	PCBits                 uint8
 	Exceptions             [numExceptions]ExceptionBit
 	TmpringWave            Bits // bytes of scratch per wave in compute_tmpring_size
@@ -190,10 +190,10 @@ func MachineNamed(name string) *Machine {
 	return nil
 }
 
-// machines is the table. Where a row is from: AMD's debugger library
-// ROCdbgapi, src/architecture.cpp, classes of 2024 (mirror 61dfa56) and of
-// 2026 (rocm-systems 01c90f7); what the trap handler leaves behind is from
-// ROCr's trap_handler.s and trap_handler_gfx12.s, label .halt_wave.
+// machines is the table. Where a row is from: AMD's debugger library ROCdbgapi,
+// src/architecture.cpp, classes of 2024 (mirror 61dfa56) and of 2026 (rocm-systems
+// 01c90f7); the state that the trap handler leaves is from ROCr's trap_handler.s and
+// trap_handler_gfx12.s, label .halt_wave.
 var machines = []Machine{
 	// gfx9_architecture_t::cwsr_record_t: compute_relaunch_*_payload_*,
 	// register_address; control_stack_iterate; scratch_memory_region.
@@ -339,14 +339,13 @@ var gfx12 = derive(gfx11, "", 0, func(m *Machine) {
 	m.TmpringWave = bits(29, 12)
 })
 
-// gfx12_5_architecture_t of 2026: cwsr_record_t (lds_size [18:10], last_wave
-// 13, hwreg_count 128, ttmps_addr at the end of the SGPR block, vgpr_count in
-// sixteens and wave32 alone, no shared VGPRs), trap_id ttmp11[31:28],
-// can_halt_at_*; the PC's 57 bits are trap_handler_gfx12.s,
-// SQ_WAVE_PC_HI_ADDRESS_MASK, which also says that ttmp6[27:0] tells of the
-// cluster; its bits are what LLVM 22 compiles llvm.amdgcn.workgroup.id.x to,
-// and zeros without a cluster are a guess. Whether a wave has clusters is in IB_STS2,
-// which no source names among the saved registers.
+// gfx12_5_architecture_t of 2026: cwsr_record_t (lds_size [18:10], last_wave 13,
+// hwreg_count 128, ttmps_addr at the end of the SGPR block, vgpr_count in sixteens and
+// wave32 alone, no shared VGPRs), trap_id ttmp11[31:28], can_halt_at_*; the PC's 57 bits
+// are trap_handler_gfx12.s, SQ_WAVE_PC_HI_ADDRESS_MASK, which also shows that ttmp6[27:0]
+// has the cluster; its bits are what LLVM 22 compiles llvm.amdgcn.workgroup.id.x to, and
+// zeros without a cluster are a guess. Whether a wave has clusters is in IB_STS2, which
+// no source names among the saved registers.
 var gfx125 = derive(gfx12, "", 0, func(m *Machine) {
 	m.VGPRUnit = [2]int{0, 16}
 	m.SharedVGPRs = Bits{}
@@ -427,9 +426,9 @@ func (m *Machine) IsParked(runtimeVersion uint32) bool { return runtimeVersion >
 // Has reports whether the machine has a bit for the exception.
 func (m *Machine) Has(e Exception) bool { return m.Exceptions[e].Flag.Width != 0 }
 
-// SavedPC is the PC that the save area tells of the wave: its PC, or for a
-// wave that s_trap stopped the instruction after that one (4 bytes), unless
-// the runtime is of version 12 or later, which leaves the PC at the s_trap.
+// SavedPC is the PC of the wave in the save area: its PC, or for a wave that s_trap
+// stopped the instruction after that one (4 bytes), unless the runtime is of version 12
+// or later, which leaves the PC at the s_trap.
 func (w *Wave) SavedPC(runtimeVersion uint32) uint64 {
 	if w.Stopped && w.TrapID != 0 && runtimeVersion < 12 {
 		return w.PC + 4

@@ -4,7 +4,7 @@ package corefile
 
 import "encoding/binary"
 
-// Of kfd_ioctl.h and kfd_sysfs.h.
+// Constants of kfd_ioctl.h and kfd_sysfs.h.
 const (
 	noteVersion     = 1
 	noteType        = 33 // NT_AMDGPU_KFD_CORE_STATE

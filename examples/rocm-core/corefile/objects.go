@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// Of r_debug and link_map in a 64-bit <link.h>.
+// Sizes of r_debug and link_map in a 64-bit <link.h>.
 const (
 	rDebugBytes  = 40
 	linkMapBytes = 40
@@ -83,8 +83,8 @@ func (im *Image) placeList() {
 	im.add(c.runtimePlace(), at, "r_debug", data{append(b, names...), roundUp(n, pageSize)})
 }
 
-// placeSegments puts an object's PT_LOADs into GPU memory as the loader does:
-// whole pages, with what is beyond the file's bytes zero.
+// placeSegments puts an object's PT_LOADs into GPU memory as the loader does: whole
+// pages, with zeros beyond the file's bytes.
 func (im *Image) placeSegments(i int, o *CodeObject) {
 	f, err := elf.NewFile(bytes.NewReader(o.Image))
 	if err != nil {

@@ -115,8 +115,8 @@ func (im *Image) placeDescriptor(q *QueuePlan, d *Dispatch) uint64 {
 	return at
 }
 
-// amdQueue is amd_queue_t (amd_hsa_queue.h). Up to version 10 of the runtime it
-// has scratch_backing_memory_byte_size, which is that of one XCC.
+// amdQueue is amd_queue_t (amd_hsa_queue.h). Up to version 10 of the runtime it has
+// scratch_backing_memory_byte_size, the size for one XCC.
 func (im *Image) amdQueue(q *QueuePlan) []byte {
 	u, le := q.queue, binary.LittleEndian
 	b := make([]byte, queueBytes)
@@ -206,9 +206,9 @@ func (im *Image) flatScratch(q *QueuePlan, p *wavePlan) uint64 {
 	return q.scratchOf(p)
 }
 
-// Swizzle lays the private memory of lanes out as it lies in a wave's scratch:
-// dword by dword, of each dword all lanes (memory.cpp, private_swizzled). Each
-// lane's bytes must be as many, a multiple of 4.
+// Swizzle lays the private memory of lanes out as in a wave's scratch: dword by dword, of
+// each dword all lanes (memory.cpp, private_swizzled). All lanes must have the same
+// number of bytes, a multiple of 4.
 func Swizzle(lanes [][]byte) []byte {
 	if len(lanes) == 0 {
 		return nil

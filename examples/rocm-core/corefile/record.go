@@ -13,9 +13,9 @@ func (r *registers) pair(lo, hi Reg, v uint64) {
 	r[lo], r[hi] = uint32(v), uint32(v>>32)
 }
 
-// registersOf is what the context save leaves of a wave, after the trap handler
-// where it stopped the wave: ROCr's trap_handler.s and trap_handler_gfx12.s,
-// from .halt_wave backwards.
+// registersOf returns the registers of a wave in its context save, after the trap handler
+// where that stopped the wave: ROCr's trap_handler.s and trap_handler_gfx12.s, from
+// .halt_wave backwards.
 func (im *Image) registersOf(q *QueuePlan, p *wavePlan) *registers {
 	m, w, r := q.machine, p.wave, new(registers)
 	r[M0], r[Mode], r[Status], r[TrapSts] = w.M0, w.Mode, w.Status, w.TrapSts
@@ -48,7 +48,7 @@ func (im *Image) setPC(q *QueuePlan, p *wavePlan, r *registers) {
 	r.pair(PCLo, PCHi, pc)
 }
 
-// setDispatch is what the SPI puts into the trap temporaries as a wave begins.
+// setDispatch sets the trap temporaries that the SPI sets as a wave begins.
 func (im *Image) setDispatch(q *QueuePlan, p *wavePlan, r *registers) {
 	m, g := q.machine, p.group
 	if p.wave.NoTTMPs {
@@ -73,8 +73,8 @@ func (im *Image) setDispatch(q *QueuePlan, p *wavePlan, r *registers) {
 	im.set(r, m.GroupIDs[2], uint64(id[2]), "the group's z")
 }
 
-// setCluster puts the group's place in its cluster there and returns the
-// cluster's id; without a cluster that is the group's.
+// setCluster sets the group's place in its cluster and returns the cluster's id; without
+// a cluster that is the group's.
 func (im *Image) setCluster(m *Machine, g *Group, r *registers) [3]uint32 {
 	id := g.ID
 	for i, n := range g.Cluster {
@@ -89,7 +89,7 @@ func (im *Image) setCluster(m *Machine, g *Group, r *registers) [3]uint32 {
 	return id
 }
 
-// setStop is what the trap handler and the debugger put there.
+// setStop sets the registers that the trap handler and the debugger set.
 func (im *Image) setStop(q *QueuePlan, p *wavePlan, r *registers) {
 	m, w := q.machine, p.wave
 	im.set(r, m.Halt, toBit(w.Stopped || w.Halted), "halt")

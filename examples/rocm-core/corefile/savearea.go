@@ -4,7 +4,7 @@ package corefile
 
 import "encoding/binary"
 
-// QueuePlan is where Build put what belongs to a queue.
+// QueuePlan has the addresses that Build gave to the parts of a queue.
 type QueuePlan struct {
 	agent   *Agent
 	machine *Machine
@@ -17,7 +17,7 @@ type QueuePlan struct {
 	AreaSize, ScratchStride uint64
 	boundary                uint64 // where control stacks end and records begin
 	xccs                    []xccPlan
-	descriptors             map[*Dispatch]uint64 // those that Build made
+	descriptors             map[*Dispatch]uint64 // made by Build
 }
 
 type xccPlan struct {
@@ -41,7 +41,7 @@ const (
 	debugBytes  = 4096 // behind the areas, for the debugger
 )
 
-// planWaves finds out how long each XCC's control stack and records are.
+// planWaves computes the sizes of each XCC's control stack and records.
 func (im *Image) planWaves(q *QueuePlan) {
 	q.xccs = make([]xccPlan, max(q.agent.XCCs, 1))
 	for i := range q.queue.Groups {
@@ -88,8 +88,8 @@ func (im *Image) planGroup(q *QueuePlan, x *xccPlan, g *Group) {
 	}
 }
 
-// stackWords are the words of the command processor that begin a control stack.
-// The default looks like two waves.
+// stackWords returns the words of the command processor that begin a control stack. The
+// default looks like two waves.
 func (q *QueuePlan) stackWords() []uint32 {
 	if q.queue.StackWords == [2]uint32{} {
 		return []uint32{0x0002_1001, 0x0000_1002}

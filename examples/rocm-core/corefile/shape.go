@@ -2,8 +2,8 @@
 
 package corefile
 
-// shape is how much of everything a wave's record holds, after rounding up to
-// the units in which the state word counts.
+// shape has the sizes of the parts of a wave's record, rounded up to the units of the
+// state word.
 type shape struct {
 	lanes                       int
 	vgprs, agprs, shared, sgprs int
@@ -71,11 +71,11 @@ func (s *shape) recordBytes(m *Machine, isFirst bool) uint64 {
 	return n
 }
 
-// notAWave is the second word of a state. It has neither the bit of a state nor
-// that of an event, so that a reader that does not skip it takes it for a wave.
+// notAWave is the second word of a state. It has neither the bit of a state nor the bit
+// of an event, so that a reader that does not skip it takes it for a wave.
 const notAWave = 0x1000
 
-// stateWords are the words of the control stack that say s.
+// stateWords returns the words of the control stack that encode s.
 func (im *Image) stateWords(m *Machine, s *shape) []uint32 {
 	word := uint32(1) << 31
 	unit := m.VGPRUnit[1-(s.lanes/64)]
@@ -101,7 +101,8 @@ func (im *Image) stateWords(m *Machine, s *shape) []uint32 {
 	return []uint32{word}
 }
 
-// restAGPRs are the accumulation VGPRs that the state word counts with the others.
+// restAGPRs is the number of accumulation VGPRs that the state word counts with the
+// others.
 func (s *shape) restAGPRs(m *Machine) int {
 	if m.Accumulation == RestOfVGPRs {
 		return s.agprs

@@ -9,10 +9,10 @@ import (
 	"os"
 )
 
-// sparseFrom is how many zeros in a row are worth a hole in a file.
+// sparseFrom is the number of zeros in a row from which a file gets a hole.
 const sparseFrom = 64 << 10
 
-// sink takes the bytes of a file in their order. The first error stays.
+// sink writes the bytes of a file in their order. It keeps the first error.
 type sink struct {
 	w    *bufio.Writer
 	file *os.File // nil: holes are written as zeros
@@ -75,13 +75,13 @@ func (s *sink) close() error {
 	return s.err
 }
 
-// content is the bytes of a segment, written when they are asked for.
+// content is the bytes of a segment, generated when they are written.
 type content interface {
 	size() uint64
 	emit(s *sink)
 }
 
-// data is content that is at hand, followed by zeros.
+// data is content in memory, followed by zeros.
 type data struct {
 	bytes []byte
 	n     uint64

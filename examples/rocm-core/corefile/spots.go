@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Spot is a number in a file that a reader has to check: a length, a count, an
-// offset, an address, or a word whose bits say such things.
+// Spot is a number in a file that a reader has to check: a length, a count, an offset, an
+// address, or a word whose bits have such numbers.
 type Spot struct {
 	Name   string
 	Offset int
@@ -17,8 +17,8 @@ type Spot struct {
 	Value  uint64
 }
 
-// Lies returns values that the spot must not be believed with: zero, one, the
-// neighbours of what is true, halves and doubles, and the largest ones.
+// Lies returns wrong values of the spot: zero, one, the neighbours of the true value,
+// halves and doubles, and the largest ones.
 func (s *Spot) Lies() []uint64 {
 	mask := ^uint64(0) >> (64 - 8*s.Size)
 	v := s.Value
@@ -54,7 +54,7 @@ func (f *File) Spots(file []byte) []Spot {
 	s := &spotter{f: f, file: file}
 	s.elf()
 	if f.noteSegment >= 0 && f.raw == nil {
-		s.note(int(f.segments[f.noteSegment].at) + f.noteAt)
+		s.note(int(f.segments[f.noteSegment].start) + f.noteAt)
 	}
 	s.runtime()
 	for i, q := range f.im.queues {
@@ -63,8 +63,8 @@ func (f *File) Spots(file []byte) []Spot {
 	return s.list
 }
 
-// at adds the numbers that lie one behind the other from offset on. Each name
-// ends in its size, as in "e_phnum:2"; a name "-" is passed over.
+// at adds consecutive numbers from offset on. Each name ends in its size, as in
+// "e_phnum:2"; a name "-" is passed over.
 func (s *spotter) at(offset int, prefix string, names ...string) int {
 	for _, n := range names {
 		size := int(n[len(n)-1] - '0')
@@ -84,7 +84,7 @@ func (s *spotter) mapped(address uint64, prefix string, names ...string) {
 	for i := range s.f.segments[:len(s.f.segments)-s.f.missing] {
 		x := &s.f.segments[i]
 		if x.Type == 1 && address >= x.Vaddr && address-x.Vaddr < x.Filesz {
-			s.at(int(x.at+address-x.Vaddr), prefix, names...)
+			s.at(int(x.start+address-x.Vaddr), prefix, names...)
 		}
 	}
 }
@@ -98,24 +98,24 @@ func (s *spotter) elf() {
 	}
 }
 
-func (s *spotter) note(at int) {
+func (s *spotter) note(offset int) {
 	runtime, agent, queue := s.f.im.core.entrySizes()
-	at = s.at(at, "note", "namesz:4", "descsz:4", "type:4", "name:8", "version:8", "kfd_major:4", "kfd_minor:4",
+	offset = s.at(offset, "note", "namesz:4", "descsz:4", "type:4", "name:8", "version:8", "kfd_major:4", "kfd_minor:4",
 		"runtime_info_size:8", "agents:4", "agent_size:4", "queues:4", "queue_size:4")
-	s.at(at, "note.runtime", "r_debug:8", "runtime_state:4", "ttmp_setup:4")
-	at += int(runtime)
+	s.at(offset, "note.runtime", "r_debug:8", "runtime_state:4", "ttmp_setup:4")
+	offset += int(runtime)
 	for i := range s.f.im.core.Agents {
-		s.at(at, fmt.Sprintf("note.agent[%d]", i), "-:8", "lds_base:8", "lds_limit:8", "scratch_base:8",
+		s.at(offset, fmt.Sprintf("note.agent[%d]", i), "-:8", "lds_base:8", "lds_limit:8", "scratch_base:8",
 			"scratch_limit:8", "-:8", "-:8", "gpu_id:4", "-:4", "-:4", "-:4", "-:4", "-:4", "-:4", "-:4",
 			"gfx_target_version:4", "simd_count:4", "max_waves_per_simd:4", "array_count:4",
 			"simd_arrays_per_engine:4", "num_xcc:4", "capability:4", "debug_prop:4")
-		at += int(agent)
+		offset += int(agent)
 	}
 	for i := range s.f.im.queues {
-		s.at(at, fmt.Sprintf("note.queue[%d]", i), "exception_status:8", "ring_base_address:8",
+		s.at(offset, fmt.Sprintf("note.queue[%d]", i), "exception_status:8", "ring_base_address:8",
 			"write_pointer_address:8", "read_pointer_address:8", "ctx_save_restore_address:8", "queue_id:4",
 			"gpu_id:4", "ring_size:4", "queue_type:4", "ctx_save_restore_area_size:4")
-		at += int(queue)
+		offset += int(queue)
 	}
 }
 

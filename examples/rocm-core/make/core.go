@@ -12,8 +12,8 @@ import (
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 )
 
-// describe is what the core has: signals are the addresses of the process's signals,
-// objects the names of the launches' code objects.
+// describe returns the description of the core: signals are the addresses of the
+// process's signals, objects the names of the launches' code objects.
 func describe(host []byte, pid int, signals map[string]uint64, objects []string, memory map[uint64]uint32, launches []*launched) (*corefile.Core, error) {
 	first := corefile.Queue{ID: 1, Packets: 64, ReadID: 70, WriteID: 72, Scratch: corefile.Scratch{Waves: 8, WaveBytes: privateSize, Address: private}}
 	second := corefile.Queue{ID: 2, Packets: 64, ReadID: 0, WriteID: 1}
@@ -38,8 +38,8 @@ func describe(host []byte, pid int, signals map[string]uint64, objects []string,
 	return c, nil
 }
 
-// objectsOf are the names that the runtime gives to the code objects that are in the
-// executable; "" for one in memory, which was compiled while the process ran.
+// objectsOf returns the runtime's names of the code objects in the executable; "" for one
+// in memory, which was compiled while the process ran.
 func objectsOf(h *hostProcess, launches []*launched) []string {
 	names := make([]string, len(launches))
 	for i, l := range launches {
@@ -50,7 +50,7 @@ func objectsOf(h *hostProcess, launches []*launched) []string {
 	return names
 }
 
-// offsetOf is where the executable has a code object.
+// offsetOf is the offset of a code object in the executable.
 func (h *hostProcess) offsetOf(image []byte) (int, error) {
 	f, err := elf.Open(h.executable)
 	if err != nil {
@@ -72,8 +72,7 @@ func (h *hostProcess) offsetOf(image []byte) (int, error) {
 	return int(section.Offset) + at, nil
 }
 
-// submit puts the packet of a dispatch into a queue, and its waves to those that the
-// queue has.
+// submit adds the packet of a dispatch and its waves to a queue.
 func (l *launched) submit(q *corefile.Queue, signals map[string]uint64) error {
 	descriptor, err := l.descriptor()
 	if err != nil {
@@ -105,11 +104,11 @@ func (l *launched) submit(q *corefile.Queue, signals map[string]uint64) error {
 	return nil
 }
 
-// wave is what the record of a wave has.
+// wave returns the contents of a wave's record.
 func (l *launched) wave(w *simt.Wave, s *stop) corefile.Wave {
 	scalars, vectors := l.program.Registers()
-	// A wave has registers by sixteens, the last six of which have names: so it has
-	// some that its code does not name, with what it began with.
+	// A wave has a multiple of 16 registers, the last six of which have names: so some
+	// registers that its code does not name have their initial values.
 	scalars = (scalars+6+15)/16*16 - 6
 	const floatMode, isNonZero = 0xf0, 1 // denormals as they are; SCC
 	v := corefile.Wave{
@@ -123,7 +122,7 @@ func (l *launched) wave(w *simt.Wave, s *stop) corefile.Wave {
 		v.VGPRs = append(v.VGPRs, w.VGPR[i][:lanes]...)
 	}
 	if scratch := w.Private(privateSize); len(scratch) > 0 {
-		// Each shader engine has room for one wave.
+		// Each shader engine has memory for one wave.
 		v.HasScratch, v.Scratch, v.ShaderEngine = true, scratch, int(w.PrivateAt-private)/privateSize
 	}
 	return v

@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// hostFolder is where the process is started, so that its core names nothing of the
-// machine that it was made on.
+// hostFolder is the folder in which the process is started, so that its core names no
+// folder of the machine that made it.
 const hostFolder = "/srv/example"
 
-// A hostProcess is the process, as its core has it.
+// hostProcess is the process, as its core has it.
 type hostProcess struct {
-	executable string // what it is in: a path here
+	executable string // its path here
 	pid        int
 	core       []byte
-	signals    map[string]uint64 // where variables of it are
+	signals    map[string]uint64 // addresses of its variables
 }
 
-// bundle puts a code object into a file as clang embeds it in an executable.
+// bundle puts a code object into a file, as clang embeds it in an executable.
 func bundle(code, into string) error {
 	cmd := exec.Command("clang-offload-bundler-22", "-type=o", "-bundle-align=4096",
 		"-targets=host-x86_64-unknown-linux--,hipv4-amdgcn-amd-amdhsa--"+processor, "-input=/dev/null", "-input="+code, "-output="+into)
@@ -36,7 +36,7 @@ func bundle(code, into string) error {
 	return nil
 }
 
-// buildHost compiles the process, with the bundles that are in a folder.
+// buildHost compiles the process, with the bundles in a folder.
 func buildHost(dir string) (*hostProcess, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *hostProcess) run(dir string) error {
 	}
 	defer func() {
 		_ = host.Process.Kill()
-		_ = host.Wait() // which says that it was killed
+		_ = host.Wait() // its error is that it was killed
 	}()
 	time.Sleep(500 * time.Millisecond)
 	h.pid = host.Process.Pid
@@ -103,8 +103,8 @@ func (h *hostProcess) run(dir string) error {
 	return leaveOutZeros(h.core)
 }
 
-// leaveOutZeros has the segments of a core begin at their first page that is not
-// zero: most of the kernel's mapping for a stack never was used.
+// leaveOutZeros has the segments of a core begin at their first page that is not zero:
+// most of the kernel's mapping for a stack was never used.
 func leaveOutZeros(core []byte) error {
 	const page = 0x1000
 	var header elf.Header64

@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/examples/rocm-core/corefile"
 )
 
-// Where the GPU's code and memory are.
+// Addresses of the GPU's code and memory.
 const (
 	processor = "gfx90a"
 	lanes     = 64
@@ -23,7 +23,7 @@ const (
 	codeEach  = 0x100000
 
 	pageSize   = 0x1000
-	buffers    = 0x7f4300000000 // a page for each of what follows
+	buffers    = 0x7f4300000000 // a page for each buffer
 	arguments  = buffers
 	wearStart  = buffers + 1*pageSize
 	partStart  = buffers + 2*pageSize
@@ -37,20 +37,20 @@ const (
 	trapHandler = 0x7f4500001000
 )
 
-// The part whose count is damaged: how often its second side is to be measured is
-// more than there is memory for.
+// The part whose count is damaged: the number of measurements of its second side exceeds
+// the memory.
 const (
 	damagedItem  = 45
 	damagedCount = 0x4000
 )
 
-// sideWords are the words of the memory of a part's sides, and of one side.
+// partWords is the size of the memory of a part, sideWords of one side.
 const (
 	partWords = 16
 	sideWords = 8
 )
 
-// A dispatch is a launch of a kernel, and where its waves are.
+// dispatch is a launch of a kernel, with the places of its waves.
 type dispatch struct {
 	kernel    string
 	functions []string // that it calls
@@ -61,12 +61,13 @@ type dispatch struct {
 	stops     []stop
 }
 
-// A stop is where a wave is.
+// stop is the place of a wave.
 type stop struct {
 	group, inGroup int
-	// run executes the kernel from its beginning to where the wave is.
+	// run executes the kernel from its beginning to the place of the wave.
 	run func(*simt.Wave) error
-	// why the wave stopped there; none: it was only interrupted.
+	// exceptions are the reasons that the wave stopped there; none: it was only
+	// interrupted.
 	exceptions []corefile.Exception
 	trap       uint8
 }
@@ -100,7 +101,7 @@ var dispatches = []dispatch{{
 	stops:   []stop{{run: at("s_trap", 1), trap: 2}, {inGroup: 1, run: at("ds_read_b32", 5)}},
 }}
 
-// A launched is a dispatch that was executed.
+// launched is a dispatch that was executed.
 type launched struct {
 	*dispatch
 	number  int // from 0
@@ -110,16 +111,16 @@ type launched struct {
 	local   map[uint64]uint32 // of the work-group, where it has such memory
 }
 
-// start is where address 0 of the code object is.
+// start is the address of offset 0 of the code object.
 func (l *launched) start() uint64 { return codeStart + uint64(l.number)*codeEach }
 
-// arguments is where the kernel's arguments are.
+// arguments is the address of the kernel's arguments.
 func (l *launched) arguments() uint64 { return arguments + 64*uint64(l.number) }
 
 // global is the GPU's memory that all waves share, before the first.
 func global() map[uint64]uint32 {
 	memory := map[uint64]uint32{}
-	address := func(at, value uint64) { memory[at], memory[at+4] = uint32(value), uint32(value>>32) }
+	address := func(address, value uint64) { memory[address], memory[address+4] = uint32(value), uint32(value>>32) }
 	for i := range dispatches {
 		address(arguments+64*uint64(i), wearStart)
 		address(arguments+64*uint64(i)+8, dispatches[i].output)
@@ -141,8 +142,8 @@ func global() map[uint64]uint32 {
 	return memory
 }
 
-// execute executes the waves of a dispatch, whose code object is in a file, to where
-// they are.
+// execute executes the waves of a dispatch, whose code object is in a file, up to their
+// stops.
 func (d *dispatch) execute(number int, code string, memory map[uint64]uint32) (*launched, error) {
 	image, err := os.ReadFile(code)
 	if err != nil {
@@ -172,7 +173,7 @@ func (d *dispatch) execute(number int, code string, memory map[uint64]uint32) (*
 	return l, nil
 }
 
-// descriptor is where the kernel's descriptor is loaded.
+// descriptor is the address of the kernel's descriptor.
 func (l *launched) descriptor() (uint64, error) {
 	f, err := elf.NewFile(bytes.NewReader(l.image))
 	if err != nil {
@@ -187,7 +188,7 @@ func (l *launched) descriptor() (uint64, error) {
 	return 0, fmt.Errorf("%s has no descriptor: %w", l.kernel, err)
 }
 
-// words are the bytes of memory from an address on.
+// words returns the bytes of memory from an address on.
 func words(memory map[uint64]uint32, start, size uint64) []byte {
 	b := make([]byte, size)
 	for i := uint64(0); i < size; i += 4 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command make makes crash.core anew, with the executable of its process: the core
-// of a process that uses a GPU, as ROCm leaves it. It is run in the folder
-// examples/rocm-core, and needs clang 14, clang 22, clang-offload-bundler and lld for
-// amdgcn, gcc, llvm-objdump and gcore.
+// Command make generates crash.core, with the executable of its process: the core of a
+// process that uses a GPU, as ROCm leaves it. It is run in the folder examples/rocm-core,
+// and needs clang 14, clang 22, clang-offload-bundler and lld for amdgcn, gcc,
+// llvm-objdump and gcore.
 package main
 
 import (
@@ -82,8 +82,7 @@ func run() error {
 	return nil
 }
 
-// write writes a core to a file, or to two: then the second one has the name that the
-// runtime gives it.
+// write writes a core to a file, or to two: then the second one has the runtime's name.
 func write(core *corefile.Core, name string) error {
 	image, err := core.Build()
 	if err != nil {
@@ -101,8 +100,8 @@ func write(core *corefile.Core, name string) error {
 	return errors.Join(file.WriteFile(name), gpu.WriteFile(name+besides))
 }
 
-// compile compiles the kernels, and those of HIP into the bundles that the process
-// has in its executable.
+// compile compiles the kernels, HIP kernels into the bundles that the process has in its
+// executable.
 func compile(dir string) error {
 	const mixed = "../mixed"
 	code := func(kernel string) string { return filepath.Join(dir, kernel+".co") }

@@ -2,8 +2,8 @@
 
 //go:build linux
 
-// Package confinetest has for tests what a kernel can confine processes by, and kernels that
-// lack some of it.
+// Package confinetest tells tests how the kernel can confine processes, and simulates
+// kernels that lack some of it.
 package confinetest
 
 import (

@@ -9,13 +9,13 @@ import (
 )
 
 // assumedMask are the bits of an address that pointer authentication takes where
-// addresses have 48 bits and the top byte is ignored, as Linux sets most machines up:
-// 48 to 54. Bit 55 says which half of the address space it is.
+// addresses have 48 bits and the top byte is ignored, as Linux sets most machines up: 48
+// to 54. Bit 55 selects the half of the address space.
 const assumedMask = 0x7f << 48
 
-// BindThreads gives each thread its pc, one lane, the bits of its return addresses
-// that pointer authentication may have set, and the length of its vectors. A thread
-// without pc has a problem.
+// BindThreads gives each thread its pc, one lane, the bits of its return addresses that
+// pointer authentication may have set, and the length of its vectors. A thread without pc
+// gets a problem.
 func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindThreadsRequest) (*sdk.BindThreadsAnswer, error) {
 	answer := sdk.DefaultBindThreads(bindDescription(), req)
 	for i := range answer.Threads {
@@ -30,9 +30,8 @@ func (architecture) BindThreads(_ context.Context, _ sdk.Engine, req *sdk.BindTh
 }
 
 // vectorWidths are the sizes of the registers of SVE. A thread in streaming mode has
-// vectors of another length, but a core of it has the others' registers as well. A sample
-// of perf has vg and no vectors: nothing is said of its widths, so that it is bound as the
-// one before it.
+// vectors of another length, but its core has the other registers as well. A sample of
+// perf has vg and no vectors: it gets no widths, and is bound as the sample before it.
 func vectorWidths(registers *sdk.Registers) []sdk.RegisterWidth {
 	bytes, ok := registers.Uint64(sveLength, sdk.LittleEndian)
 	granules, hasVG := registers.Uint64(vg, sdk.LittleEndian)

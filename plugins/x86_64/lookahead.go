@@ -11,23 +11,25 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// maxAhead is how far from a PC, either way, code is read for a return.
+// maxAhead is the distance from a PC, in both directions, within which code is read for a
+// return.
 const maxAhead = 1 << 13
 
-// maxStraight is how many instructions behind a call are read for its arguments.
+// maxStraight is the number of instructions behind a call that are read for its
+// arguments.
 const maxStraight = 64
 
-// aheadRows reads the code ahead of a PC for a return. What the return
-// pops is where the return address is now, and what the preserved registers
-// hold there is where the caller's are now. The row covers the instruction at the
-// PC alone: another edge may lead to the next one, as to the head of a loop, where more
-// registers have other values. Reason says why there is none.
+// aheadRows reads the code ahead of a PC for a return. The place that the return pops has
+// the return address now, and the places that the preserved registers are loaded from
+// have the caller's. The row covers the instruction at the PC alone: another edge may
+// lead to the next one, as at the start of a loop, where more registers have other
+// values. reason tells why there is no row.
 func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	offset := int(r.PC - r.Start)
 	resume, end := offset, offset+1
 	if !r.Exact {
-		// PC is inside a call, which may not return. It is judged as the
-		// instruction after it: a call leaves the stack pointer as it was.
+		// PC is inside a call, which may not return. It is treated as the instruction
+		// after it: a call leaves the stack pointer as it was.
 		if resume = resumeAfter(r.Code, offset); resume < 0 {
 			return nil, "the PC is not inside a call"
 		}
@@ -57,8 +59,8 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	return []cfi.Row{row}, ""
 }
 
-// state is the one that a function would have if its frame were v; ok is false
-// where the frame is found by more than registers and the stack.
+// state is the state of a function whose frame is v; ok is false where the frame is found
+// by more than registers and the stack.
 func (v *view) state() (s state, ok bool) {
 	if v.cfa.Kind != cfi.CFARegister {
 		return s, false
@@ -89,9 +91,9 @@ func (v *view) state() (s state, ok bool) {
 	return s, true
 }
 
-// resumeAfter returns the offset at which the call around an offset returns: it
-// ends right after the offset, or at it where PC is the return address itself.
-// -1 says that there is no call.
+// resumeAfter returns the offset at which the call around an offset returns: it ends
+// right after the offset, or at it where PC is the return address itself. It is -1 where
+// there is no call.
 func resumeAfter(code []byte, offset int) int {
 	for _, end := range [...]int{offset + 1, offset} {
 		if end <= len(code) {
@@ -103,9 +105,9 @@ func resumeAfter(code []byte, offset int) int {
 	return -1
 }
 
-// lookAhead finds the frame at an offset by following the code to its returns.
-// afterCall says that the instruction before is a call in progress. All returns that
-// are reached behind equally many calls must agree.
+// lookAhead finds the frame at an offset by following the code to its returns. afterCall
+// means that the instruction before is a call in progress. All returns that are reached
+// behind equally many calls must agree.
 func lookAhead(code []byte, offset int, afterCall bool) (v view, err error) {
 	first := max(0, offset-maxAhead)
 	code = code[first:min(len(code), offset+maxAhead)]
@@ -124,8 +126,8 @@ func lookAhead(code []byte, offset int, afterCall bool) (v view, err error) {
 	return v, nil
 }
 
-// nearestReturn finds the frame at the start, which is at entry, by the returns
-// that the fewest calls lie before.
+// nearestReturn finds the frame at the start, which is at entry, by the returns that are
+// reached through the fewest calls.
 func (f *flow) nearestReturn(entry uint64) (v view, err error) {
 	isFound, missing := false, errors.New("the code ahead leads to no return")
 	_, err = f.NearestReturns(&arrival{Address: entry, Source: codeflow.None, State: f.start}, func(p *point, call uint64) (isFrame bool, err error) {
@@ -149,9 +151,9 @@ func (f *flow) nearestReturn(entry uint64) (v view, err error) {
 	return v, err
 }
 
-// isBehindNoReturn says whether one of the calls that lead to a return cannot have
-// returned, if the frame is what the return says: the stack pointer was too near
-// the CFA. Then another function begins after it.
+// isBehindNoReturn reports whether one of the calls that lead to a return cannot have
+// returned if the return's frame is right: the stack pointer was too near the CFA. Then
+// another function begins after the call.
 func (f *flow) isBehindNoReturn(call uint64, exit *view) bool {
 	for call != codeflow.None && exit.mayCall(f.Point(call).State.gpr[gprSP]) &&
 		exit.hasDroppedArguments(f.code, int(call)+int(f.effect(call).length)) {
@@ -160,10 +162,10 @@ func (f *flow) isBehindNoReturn(call uint64, exit *view) bool {
 	return call != codeflow.None
 }
 
-// join makes v hold at another return too, whose CFA is the same. Code that does not
-// preserve registers, as that of Java's compilers, changes others on the way to each
-// return; such registers are undefined. ok is false where two places are named for
-// one register.
+// join makes v valid at another return too, whose CFA is the same. Code that does not
+// preserve registers, as that of Java's compilers, changes others on the path to each
+// return; such registers are undefined. ok is false where two places are named for one
+// register.
 func (v *view) join(other *view) (ok bool) {
 	var rules []cfi.RegisterRule
 	for i, j := 0, 0; i < len(v.rules) || j < len(other.rules); {
@@ -191,7 +193,7 @@ func (v *view) join(other *view) (ok bool) {
 	return true
 }
 
-// mayCall says whether a function with this frame may call while its stack
+// mayCall reports whether a function with this frame may call while its stack
 // pointer is sp: at least the return address and a word for alignment lie
 // between (psABI 3.2.2: the CFA and the stack pointer of a call are on 16
 // bytes). It is true where the two cannot be compared.
@@ -202,16 +204,16 @@ func (v *view) mayCall(sp value) bool {
 	return v.cfa.Offset-int64(sp.off) >= 16
 }
 
-// hasDroppedArguments says whether the call that returns at an offset may return as
-// far as its arguments show. They do not matter to a frame that is found by the
-// frame pointer.
+// hasDroppedArguments reports whether the call that returns at an offset may return, to
+// judge by its arguments. They do not matter to a frame that is found by the frame
+// pointer.
 func (v *view) hasDroppedArguments(code []byte, offset int) bool {
 	return v.cfa.Kind != cfi.CFARegister || v.cfa.Register != uint64(rsp) || hasDroppedArguments(code, offset)
 }
 
-// hasDroppedArguments says whether the code at an offset, where a call returns, takes
-// from the stack what was pushed for it right before. Where nothing does, the
-// call is one that does not return.
+// hasDroppedArguments reports whether the code at an offset, where a call returns, takes
+// from the stack the arguments that were pushed for it right before. Where it does not,
+// the call does not return.
 func hasDroppedArguments(code []byte, offset int) bool {
 	pushed := pushedBefore(code, offset)
 	if pushed == 0 {
@@ -245,7 +247,7 @@ func hasDroppedArguments(code []byte, offset int) bool {
 	return false
 }
 
-// maxBefore is how many bytes before a call are read for its arguments.
+// maxBefore is the number of bytes before a call that are read for its arguments.
 const maxBefore = 96
 
 // pushedBefore returns how many bytes of arguments were pushed for the call that
@@ -314,8 +316,8 @@ func (s *state) exit() view {
 		case x.kind == address && x.off == 0 && x.base < firstFresh && x.base != gprSP:
 			rule = cfi.Rule{Kind: cfi.Register, Register: uint64(dwarfNumber[x.base])}
 		case x.kind == contents && slices.ContainsFunc(s.slots, func(y slot) bool { return y.base != x.base && y.v == entryValue(r) }):
-			// The register was stored on the way, by another base: it may be
-			// what is loaded here, and not be in memory yet.
+			// The register was stored on the path, by another base: the word that is
+			// loaded here may be it, and not be in memory yet.
 		case x.kind == contents && x.add == 0 && v.cfa.Kind == cfi.CFARegister && sp.base == x.base:
 			rule = cfi.Rule{Kind: cfi.Offset, Offset: int64(x.off) - v.cfa.Offset}
 		case x.kind == contents && x.add == 0:

@@ -4,19 +4,19 @@ package aarch64
 
 import "strings"
 
-// This file is what the disassembler does not know, which ends at ARMv8.0, or says
-// wrongly: the texts of words by their bits (Arm Architecture Reference Manual for
+// This file completes the disassembler, which ends at ARMv8.0 and gets some words wrong:
+// it has the texts of words by their bits (Arm Architecture Reference Manual for
 // A-profile, C4.1, C6.2 and C8.2).
 
-// A form is how the words w with w & mask == value are written. Names in braces stand
-// for operands.
-type form struct {
+// syntax is the text of the words w with w & mask == value. Names in braces stand for
+// operands.
+type syntax struct {
 	mask, value uint32
-	form        string
+	text        string
 }
 
-// forms are tried in order; the first that fits counts.
-var forms = []form{
+// syntaxes are tried in order; the first that fits counts.
+var syntaxes = []syntax{
 	{0xffff0000, 0x00000000, "udf #{low16}"},
 	{0xffe0001f, 0xd4000002, "hvc #{hex16}"},
 	{0xffe0001f, 0xd4000003, "smc #{hex16}"},
@@ -27,7 +27,7 @@ var forms = []form{
 	{0xfff00000, 0xd5100000, "msr {system}, {Xd}"},
 	{0xff000010, 0x54000010, "bc.{condition} {target19}"},
 
-	// Atomic operations of ARMv8.1; first those that keep nothing of what was there.
+	// Atomic operations of ARMv8.1; first the ones that discard the old value.
 	{0x3fa0fc1f, 0x3820001f, "stadd{release}{size} {Rs}, [{Sn}]"},
 	{0x3fa0fc1f, 0x3820101f, "stclr{release}{size} {Rs}, [{Sn}]"},
 	{0x3fa0fc1f, 0x3820201f, "steor{release}{size} {Rs}, [{Sn}]"},
@@ -104,11 +104,12 @@ var forms = []form{
 	{0xff200c00, 0x19000400, "cpyf{stage}{copyOptions} [{Xd}]!, [{Xm}]!, {Xn}!"},
 	{0xff200c00, 0x1d000400, "cpy{stage}{copyOptions} [{Xd}]!, [{Xm}]!, {Xn}!"},
 
-	// What the disassembler takes for what is written in another way.
+	// Words that the disassembler writes in another way.
 	{0x7f8003e0, 0x330003e0, "{bfc}"},
 	{0x7f8003e0, 0x320003e0, "{wide} {SRd}, {bitmask}"},
 
-	// SVE: what compilers write of it for loops over arrays, and the C library's functions.
+	// SVE: the instructions of compiled loops over arrays and of the C library's
+	// functions.
 	{0xfe00e000, 0xa4004000, "{sveLoad}, [{Sn}, {Xm}{sveLoadShift}]"},
 	{0xfe10e000, 0xa400a000, "{sveLoad}, [{Sn}{mulVL4}]"},
 	{0xfe00e000, 0xe4004000, "{sveStore}, [{Sn}, {Xm}{sveStoreShift}]"},
@@ -122,11 +123,10 @@ var forms = []form{
 	{0xff3fffe0, 0x0420e3e0, "cnt{unit} {Xd}"},
 }
 
-// text is the text of a word that the form fits. ok is false where an operand is one that
-// does not exist.
-func (f *form) text(w uint32, pc uint64) (text string, ok bool) {
+// write returns the text of a word that fits. ok is false where an operand does not exist.
+func (f *syntax) write(w uint32, pc uint64) (text string, ok bool) {
 	var b strings.Builder
-	rest := f.form
+	rest := f.text
 	for {
 		before, behind, isOpen := strings.Cut(rest, "{")
 		b.WriteString(before)

@@ -9,7 +9,7 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// maxAround is how many bytes before and after a call are read for what marks the
+// maxAround is the number of bytes before and after a call that are read for marks of the
 // deepest frame.
 const maxAround = 32
 
@@ -17,18 +17,18 @@ const maxAround = 32
 // libraries write in assembly language, without call frame information. Before the
 // call it sets rbp to 0, which marks the deepest frame (psABI 3.4.1), and after it
 // there is nothing to return to: the thread ends.
-func deepestRow(r *sdk.CodeRange, at int) (row cfi.Row, ok bool) {
+func deepestRow(r *sdk.CodeRange, offset int) (row cfi.Row, ok bool) {
 	if r.Exact {
 		return row, false
 	}
-	end := resumeAfter(r.Code, at)
+	end := resumeAfter(r.Code, offset)
 	if end < 0 || !isEndOfThread(r.Code[end:]) || !hasClearedFramePointer(r.Code[max(0, end-maxAround):end]) {
 		return row, false
 	}
-	return outermostRow(r.Start+uint64(at), r.Start+uint64(max(end, at+1))), true
+	return outermostRow(r.Start+uint64(offset), r.Start+uint64(max(end, offset+1))), true
 }
 
-// hasClearedFramePointer says whether rbp is set to 0 in code that runs on to its end.
+// hasClearedFramePointer reports whether rbp is set to 0 in code that runs on to its end.
 func hasClearedFramePointer(code []byte) bool {
 	for from := range code {
 		if !hasPrefix(code[from:], bytesXorEBP) {
@@ -49,7 +49,7 @@ func hasClearedFramePointer(code []byte) bool {
 	return false
 }
 
-// isEndOfThread says whether code runs on to the system call exit or exit_group, or to
+// isEndOfThread reports whether code runs on to the system call exit or exit_group, or to
 // an instruction that a program may not execute.
 func isEndOfThread(code []byte) bool {
 	number := int64(-1) // in eax

@@ -10,18 +10,20 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// This file finds the frame of code whose beginning is not known by what lies ahead of the PC.
+// This file finds the frame of code with an unknown beginning by the code ahead of the
+// PC.
 
 var (
 	errNoReturn  = errors.New("the code ahead leads to no return that shows the frame")
 	errDisagrees = errors.New("returns that the code ahead leads to show different frames")
 )
 
-// maxAhead is how much of the code is looked at.
+// maxAhead is the number of bytes of code that are read ahead.
 const maxAhead = 1 << 12
 
-// aheadRow is the row of the instruction at the offset at of code: a return that is reached from
-// it shows what the caller's stack pointer is, and where its registers are loaded from.
+// aheadRow is the row of the instruction at an offset of code: a return that is reached
+// from it shows the caller's stack pointer, and the places that its registers are loaded
+// from.
 func aheadRow(code []byte, offset int) (row cfi.Row, err error) {
 	if code = code[:min(len(code), offset+maxAhead)]; offset >= len(code) {
 		return row, errNoReturn
@@ -55,8 +57,8 @@ func aheadRow(code []byte, offset int) (row cfi.Row, err error) {
 	return found.returnRow(), nil
 }
 
-// showsFrame says of the state of a return that the caller's stack pointer and the return address are known
-// by what registers held at the PC, and memory.
+// showsFrame reports whether the state of a return has the caller's stack pointer and the
+// return address, in terms of memory and of registers at the PC.
 func (s *state) showsFrame() bool {
 	low, back := s.registers[sp], s.registers[ra]
 	if low.kind != atEntry || low.base != sp && low.base != fp || low.base == sp && low.off < 0 {
@@ -84,8 +86,9 @@ func (s *state) returnRow() cfi.Row {
 	return row
 }
 
-// mayStoreLate says that a register was stored by the stack pointer, in a function whose stack
-// pointer is restored from another register: it may be the prologue that saves it.
+// mayStoreLate reports whether a register was stored relative to the stack pointer, in a
+// function whose stack pointer is restored from another register: the prologue may have
+// stored it.
 func (s *state) mayStoreLate(r uint32) bool {
 	return s.registers[sp].base != sp && slices.ContainsFunc(s.slots, func(x slot) bool { return x.v == value{kind: atEntry, base: r} })
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/unwindd/unwindd/sdk/codeflow"
 )
 
-// maxAhead is how far from a PC, either way, code is read for a return: instructions.
+// maxAhead is the number of instructions from a PC, in both directions, within which code
+// is read for a return.
 const maxAhead = 1 << 11
 
-// aheadRows reads the code ahead of a PC for a return. Where the return address, the stack
-// pointer and the preserved registers come from there is where the caller's are now. The row
-// covers the instruction at the PC alone: another edge may lead to the next one, with other
-// registers saved. Reason says why there is none.
+// aheadRows reads the code ahead of a PC for a return. The places that the return
+// address, the stack pointer and the preserved registers come from there have the
+// caller's now. The row covers the instruction at the PC alone: another edge may lead to
+// the next one, with other registers saved. reason tells why there is no row.
 func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	skipped := -r.Start % instructionSize
 	if r.PC-r.Start < skipped || r.Exact && r.PC%instructionSize != 0 {
@@ -27,8 +28,8 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	n := (r.PC - start) / instructionSize
 	end := n + 1
 	if !r.Exact {
-		// PC is inside a call, which may not return. It is judged as the instruction after
-		// it: a call leaves the stack pointer as it was.
+		// PC is inside a call, which may not return. It is treated as the instruction
+		// after it: a call leaves the stack pointer as it was.
 		var ok bool
 		if end, ok = resumeAfter(code, n); !ok {
 			return nil, "the PC is not inside a call"
@@ -53,10 +54,11 @@ func aheadRows(r *sdk.CodeRange) (rows []cfi.Row, reason string) {
 	return []cfi.Row{row}, ""
 }
 
-// isInstruction says whether the code has a whole instruction of that number.
+// isInstruction reports whether the code has a whole instruction of a number.
 func isInstruction(code []byte, n uint64) bool { return n < uint64(len(code)/instructionSize) }
 
-// resumeAfter is where the call returns that an instruction is, or that lies before it.
+// resumeAfter returns where a call returns: the call at an instruction, or right before
+// it.
 func resumeAfter(code []byte, n uint64) (resume uint64, ok bool) {
 	for _, end := range [...]uint64{n + 1, n} {
 		if end == 0 || !isInstruction(code, end-1) {
@@ -70,7 +72,7 @@ func resumeAfter(code []byte, n uint64) (resume uint64, ok bool) {
 	return 0, false
 }
 
-// A view is the frame as the state at a return shows it, in registers and memory as they
+// view is the frame as the state at a return shows it, in registers and memory as they
 // are where the flow began.
 type view struct {
 	cfaRegister uint8 // 31 or 29
@@ -81,9 +83,9 @@ type view struct {
 }
 
 // lookAhead finds the frame before an instruction by following the code to its returns.
-// afterCall says that the instruction before is a call in progress. All returns that are
-// reached behind equally many calls must agree. A return of another function, behind a call
-// that does not come back, is none: no word of this frame is its return address.
+// afterCall means that the instruction before is a call in progress. All returns that are
+// reached behind equally many calls must agree. A return of another function, behind a
+// call that does not return, does not count: no word of this frame is its return address.
 func lookAhead(code []byte, n uint64, afterCall bool) (v view, err error) {
 	first := n - min(n, maxAhead)
 	end := min(uint64(len(code)/instructionSize), n+maxAhead)
@@ -99,10 +101,10 @@ func lookAhead(code []byte, n uint64, afterCall bool) (v view, err error) {
 	return v, err
 }
 
-// forgetWritten forgets registers that the return leaves alone although the function writes
-// them. The return lies behind a call, which need not come back: what follows it may be
-// another part of the function, which is entered where they are not saved. isExact says that
-// what is saved right from the instruction on was in its register there.
+// forgetWritten forgets registers that the return does not restore although the function
+// writes them. The return lies behind a call, which may not return: the code after it may
+// be another part of the function, which is entered where they are not saved. isExact
+// means that a register that is saved right from the instruction on had its value there.
 func (v *view) forgetWritten(f *flow, n uint64, isExact bool) {
 	saved := entryState()
 	for i := n; isExact && f.IsInside(i) && f.effect(i).kind < effectCall; i++ {
@@ -128,7 +130,7 @@ func (v *view) forgetWritten(f *flow, n uint64, isExact bool) {
 	}
 }
 
-// isPrologue says whether an instruction signs or saves the link register, which functions
+// isPrologue reports whether an instruction signs or saves the link register, which functions
 // do once.
 func isPrologue(w uint32) bool {
 	switch {
@@ -140,8 +142,8 @@ func isPrologue(w uint32) bool {
 	return false
 }
 
-// nearestReturn finds the frame at an arrival by the returns that the fewest calls lie
-// before; isSure says that there is none.
+// nearestReturn finds the frame at an arrival by the returns that are reached through the
+// fewest calls; isSure means that there are no calls.
 func (f *flow) nearestReturn(start *arrival) (v view, isSure bool, err error) {
 	isFound, missing := false, errors.New("the code ahead leads to no return")
 	isSure, err = f.NearestReturns(start, func(p *point, _ uint64) (isFrame bool, err error) {
@@ -167,9 +169,10 @@ func (f *flow) nearestReturn(start *arrival) (v view, isSure bool, err error) {
 	return v, isSure, err
 }
 
-// exit describes the frame by the state at a return: the stack pointer is the CFA, and the
-// preserved registers have the caller's values. isSigned says that the return authenticates
-// its address. ok is false where the return address is no word of the frame.
+// exit describes the frame by the state at a return: the stack pointer is the CFA, and
+// the preserved registers have the caller's values. isSigned means that the return
+// authenticates its address. ok is false where the return address is not a word of the
+// frame.
 func (s *state) exit(isSigned bool) (v view, ok bool) {
 	top := s.gpr[gprSP]
 	if top.kind != address || top.reg != gprSP && top.reg != gprX29 || top.reg == gprSP && (top.n < 0 || top.n%16 != 0) {
@@ -197,20 +200,21 @@ func (s *state) exit(isSigned bool) (v view, ok bool) {
 	return v, ok
 }
 
-// isStoredElsewhere says whether a value was stored on the way at another register than
-// base. What is loaded at base may be that, and not be in memory yet.
+// isStoredElsewhere reports whether a value was stored on the path at another register
+// than base. A word that is loaded at base may be it, and not be in memory yet.
 func (s *state) isStoredElsewhere(own value, base uint8) bool {
 	return slices.ContainsFunc(s.slots, func(x slot) bool { return x.v == own && x.base != base })
 }
 
-// isInFrame says whether a value is a word of memory that the CFA's register finds, below
+// isInFrame reports whether a value is a word of memory that the CFA's register finds, below
 // the CFA and not below the stack pointer.
 func (v *view) isInFrame(x value) bool {
 	return (x.kind == contents || x.kind == authContents) && x.reg == v.cfaRegister && int64(x.n) <= v.cfaOffset-8 &&
 		(x.reg != gprSP || x.n >= 0)
 }
 
-// inFrame is a register's value if it is its own or a word of the frame, else unknown.
+// inFrame is a register's value if it is its initial one or a word of the frame, else
+// unknown.
 func (v *view) inFrame(s *state, x, own value) value {
 	if x == own || x.kind == contents && v.isInFrame(x) && !s.isStoredElsewhere(own, x.reg) {
 		return x
@@ -218,8 +222,9 @@ func (v *view) inFrame(s *state, x, own value) value {
 	return value{}
 }
 
-// join makes v hold at another return too, whose CFA and return address are the same.
-// Registers that differ there are unknown. ok is false where two places are named for one.
+// join makes v valid at another return too, whose CFA and return address are the same.
+// Registers that differ there are unknown. ok is false where two places are named for
+// one.
 func (v *view) join(o *view) (ok bool) {
 	if v.cfaRegister != o.cfaRegister || v.cfaOffset != o.cfaOffset || v.link != o.link {
 		return false
@@ -240,8 +245,7 @@ func joinValues(a, b []value) (ok bool) {
 	return true
 }
 
-// state is the one that a function would have if its frame were v: sp was the CFA at its
-// start.
+// state is the state of a function whose frame is v: sp was the CFA at its start.
 func (v *view) state() state {
 	s := entryState()
 	for r := range 19 {
@@ -263,17 +267,17 @@ func (v *view) state() state {
 		s.gpr[gprX30] = v.restate(&s, v.link, link)
 	}
 	s.gpr[v.cfaRegister] = entryValue(gprSP).plus(-v.cfaOffset)
-	slices.SortFunc(s.slots, func(a, b slot) int { return int(a.at) - int(b.at) })
+	slices.SortFunc(s.slots, func(a, b slot) int { return int(a.offset) - int(b.offset) })
 	return s
 }
 
-// restate puts own where x is, a word of the frame, and returns what the register holds.
+// restate stores own in x, a word of the frame, and returns the register's value.
 func (v *view) restate(s *state, x, own value) value {
 	switch x.kind {
 	case unknown:
 		return value{}
 	case contents, authContents:
-		s.slots = append(s.slots, slot{at: int32(int64(x.n) - v.cfaOffset), base: gprSP, v: own}) //nolint:gosec // inside the frame
+		s.slots = append(s.slots, slot{offset: int32(int64(x.n) - v.cfaOffset), base: gprSP, v: own}) //nolint:gosec // inside the frame
 		return value{}
 	}
 	return own
