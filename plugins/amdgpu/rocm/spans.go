@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// A head is what is read of a wave's record: the scalar registers that have
-	// other names, the hardware registers and the trap temporaries. The rest of the record
-	// stays where it is: it is a hundred times as much.
+	// A head is the part of a wave's record that is read: the scalar registers that have
+	// other names, the hardware registers and the trap temporaries. The rest, a hundred
+	// times as much, stays where it is.
 	headSize  = 256
 	headBelow = 128 // bytes of it before the hardware registers
-	// maxHeads is how many are read at once.
+	// maxHeads bounds the heads that are read at once.
 	maxHeads = 4096
-	// maxFailedReads is how many heads that cannot be read are asked for one by one for
-	// the reason, of all queues.
+	// maxFailedReads bounds the heads of all queues that are read again one by one for
+	// the reason of a failure.
 	maxFailedReads = 1 << 10
-	// partSize is how much is read at once of what is large.
+	// partSize is the size of the reads of large data.
 	partSize = 1 << 20
 )
 
