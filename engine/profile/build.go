@@ -92,7 +92,7 @@ func newProfileBuilder(r *recording) *profileBuilder {
 		}
 	}
 	b.tree = trie.New(room)
-	b.out.Stacks = make([]Stack, 1, 1+min(room, trie.MaxRoom))
+	b.out.Stacks = make([]Stack, 1, 1+min(room, trie.MaxCapacity))
 	return b
 }
 

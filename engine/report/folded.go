@@ -65,7 +65,7 @@ func newFolder(r *Profile) *folder {
 		room += len(r.functionOf[s.Frame])
 	}
 	f := &folder{
-		r: r, names: map[string]uint32{}, tree: trie.New(room), nodes: make([]foldedNode, 1, 1+min(room, trie.MaxRoom)),
+		r: r, names: map[string]uint32{}, tree: trie.New(room), nodes: make([]foldedNode, 1, 1+min(room, trie.MaxCapacity)),
 		ofFunction: make([]uint32, len(r.functions)), known: make([]foldedStack, len(r.p.Stacks)),
 	}
 	for i := range r.functions {

@@ -12,8 +12,7 @@ import (
 // bits of each mask after an instruction, a digit for each kind; a column of digits,
 // read downwards through the masks of a line, is a tuple.
 //
-// Worked example: the two branches of a condition (amd_h.gfx90a.co,
-// _Z3reciPi)
+// Worked example: the two branches of a condition (amd_h.gfx90a.co, _Z3reciPi)
 //
 // The comparison makes a condition: some lanes of EXEC. As long as nothing but
 // vector instructions may read it, it is not told apart from others.

@@ -753,7 +753,7 @@ func TestRandomCode(t *testing.T) {
 	}
 	oracle.Tools(t, "llvm-mc-22", objdump)
 	batches, size := 3, 500
-	if proof.IsAsked() {
+	if proof.IsRequested() {
 		batches = 40
 	}
 	path := filepath.Join(t.TempDir(), "object")
