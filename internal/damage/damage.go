@@ -13,11 +13,11 @@ import (
 
 var digits = regexp.MustCompile("[0-9]+|[0-9a-f]{4,}")
 
-// most bounds how often a file is damaged. Half of the damage is in its first head bytes,
-// where headers decide most.
+// most bounds how often a file is damaged. Half of the damage is in its first
+// headerBytes, where headers decide most.
 const (
-	most = 8
-	head = 1024
+	most        = 8
+	headerBytes = 1024
 )
 
 // Of returns a damaged copy of a file's content: bits and bytes changed, cut, moved,
@@ -30,7 +30,7 @@ func Of(random *rand.Rand, content []byte) []byte {
 		}
 		offset := random.IntN(len(b))
 		if random.IntN(2) == 0 {
-			offset = random.IntN(min(len(b), head))
+			offset = random.IntN(min(len(b), headerBytes))
 		}
 		b = once(random, b, offset)
 	}

@@ -63,26 +63,26 @@ func (h header) fields(b []byte, offset uint64, count int, order binary.ByteOrde
 
 // Headers of the formats, by their documents.
 var (
-	elf64Header  = header{2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2} // behind e_ident
-	elf32Header  = header{2, 2, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2}
-	elf64Segment = header{4, 4, 8, 8, 8, 8, 8, 8}
-	elf32Segment = header{4, 4, 4, 4, 4, 4, 4, 4}
-	elf64Section = header{4, 4, 8, 8, 8, 8, 4, 4, 8, 8}
-	elf32Section = header{4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
-	elfNote      = header{4, 4, 4}
-	dumpHeader   = header{4, 4, 4, 4, 4, 4, 8}
-	dumpStream   = header{4, 4, 4}
-	dumpHead     = header{4, 4, 4, 4, 8, 8} // the fields that most streams begin with
-	perfHeader   = header{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}
-	perfRecord   = header{4, 2, 2}
-	peHeader     = header{4, 2, 2, 4, 4, 4, 2, 2, 2, 1, 1, 4, 4, 4, 4, 4, 8, 4, 4}
-	peSection    = header{8, 4, 4, 4, 4, 4, 4, 2, 2, 4}
-	zipLocal     = header{4, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2}
-	zipCentral   = header{4, 2, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4}
-	zipEnd       = header{4, 2, 2, 2, 2, 4, 4, 2}
-	unitHeader   = header{4, 2, 1, 1, 4}
-	spirvHeader  = header{4, 4, 4, 4, 4, 2, 2}
-	bundleEntry  = header{8, 8, 8}
+	elf64Header      = header{2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2} // behind e_ident
+	elf32Header      = header{2, 2, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2}
+	elf64Segment     = header{4, 4, 8, 8, 8, 8, 8, 8}
+	elf32Segment     = header{4, 4, 4, 4, 4, 4, 4, 4}
+	elf64Section     = header{4, 4, 8, 8, 8, 8, 4, 4, 8, 8}
+	elf32Section     = header{4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
+	elfNote          = header{4, 4, 4}
+	dumpHeader       = header{4, 4, 4, 4, 4, 4, 8}
+	dumpStream       = header{4, 4, 4}
+	dumpStreamHeader = header{4, 4, 4, 4, 8, 8} // the fields that most streams begin with
+	perfHeader       = header{8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}
+	perfRecord       = header{4, 2, 2}
+	peHeader         = header{4, 2, 2, 4, 4, 4, 2, 2, 2, 1, 1, 4, 4, 4, 4, 4, 8, 4, 4}
+	peSection        = header{8, 4, 4, 4, 4, 4, 4, 2, 2, 4}
+	zipLocal         = header{4, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2}
+	zipCentral       = header{4, 2, 2, 2, 2, 2, 2, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4}
+	zipEnd           = header{4, 2, 2, 2, 2, 4, 4, 2}
+	unitHeader       = header{4, 2, 1, 1, 4}
+	spirvHeader      = header{4, 4, 4, 4, 4, 2, 2}
+	bundleEntry      = header{8, 8, 8}
 )
 
 // mostRecords bounds the headers of one kind.
@@ -100,7 +100,7 @@ func fieldsOf(b []byte) []field {
 		count, offset := int(le.Uint32(b[8:])), le.Uint32(b[12:])
 		streams := dumpStream.fields(b, uint64(offset), count, le)
 		for i := 2; i < len(streams); i += len(dumpStream) {
-			list = append(list, dumpHead.fields(b, streams[i].get(b), 3, le)...)
+			list = append(list, dumpStreamHeader.fields(b, streams[i].get(b), 3, le)...)
 		}
 		return append(list, streams...)
 	case bytes.HasPrefix(b, []byte("PERFILE2")):

@@ -16,10 +16,10 @@ const (
 	apertureMask    = ^uint64(0xffff_ffff)
 )
 
-// scratchBase is where the wave's private memory lies in global memory.
+// scratchBase is the address of the wave's private memory in global memory.
 const scratchBase = 0x7e00_0001_0000
 
-// CodeBase is where code objects are loaded.
+// CodeBase is the address where code objects are loaded.
 const CodeBase = 0x7f0000000000
 
 // State is a wave that executes.

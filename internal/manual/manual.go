@@ -119,7 +119,7 @@ func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args.
 
 func (p *page) heading(text string) { p.printf(".SH %s\n", text) }
 
-// synopsis writes a line for each way to call a command.
+// synopsis writes a line for each usage of a command.
 func (p *page) synopsis(cmd *cobra.Command) {
 	own := strings.TrimPrefix(cmd.Use, cmd.Name())
 	if cmd.HasSubCommands() {

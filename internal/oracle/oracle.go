@@ -2,7 +2,7 @@
 
 // Package oracle finds the references that tests compare unwindd with: other tools,
 // which it also runs, and inputs beside the checkout. Tests that compile, wait or
-// compare run where UNWINDD_TESTS=all asks for them; without it `go test ./...` needs
+// compare run where UNWINDD_TESTS=all requests them; without it `go test ./...` needs
 // Go alone and takes minutes. A test that lacks a tool, or has one that is too old, is
 // skipped then, with the name of the tool. Where CI is set it fails: nothing may be
 // missing there.
@@ -16,7 +16,7 @@ import (
 )
 
 // AllRequested reports whether the tests that compile, wait or compare run:
-// UNWINDD_TESTS=all asks for them.
+// UNWINDD_TESTS=all requests them.
 func AllRequested() bool { return os.Getenv("UNWINDD_TESTS") == "all" }
 
 // All skips a test that compiles, waits or compares for long, unless AllRequested.

@@ -73,7 +73,7 @@ func Clean() {
 	}
 }
 
-// folder is where the programs are: engine/testdata/profile.
+// folder returns the path of the programs: engine/testdata/profile.
 func folder(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()

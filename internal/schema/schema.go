@@ -19,7 +19,7 @@ import (
 // Schema is a JSON Schema with the keywords of the project's schemas.
 type Schema map[string]any
 
-// Docs reads a schema of the folder docs, and makes it refuse members that it does not
+// Docs reads a schema of the folder docs, which then refuses members that it does not
 // describe.
 func Docs(t testing.TB, name string) Schema {
 	t.Helper()

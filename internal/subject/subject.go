@@ -14,7 +14,7 @@ import (
 	"github.com/unwindd/unwindd/internal/oracle"
 )
 
-// folder is where the sources are, in the checkout.
+// folder is the path of the sources in the checkout.
 const folder = "internal/subject/testdata/"
 
 // program describes how a subject is compiled.

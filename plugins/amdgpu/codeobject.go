@@ -80,7 +80,8 @@ func (o *codeObject) index() {
 	slices.SortStableFunc(o.loaded, func(a, b *sdk.SectionInfo) int { return cmp.Compare(a.Address, b.Address) })
 }
 
-// sectionAt returns the section that holds an address; nil where none does.
+// sectionAt returns the section that contains an address; nil where none
+// does.
 func (o *codeObject) sectionAt(address uint64) *sdk.SectionInfo {
 	i, found := slices.BinarySearchFunc(o.loaded, address, func(s *sdk.SectionInfo, a uint64) int { return cmp.Compare(s.Address, a) })
 	if !found {

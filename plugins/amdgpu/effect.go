@@ -387,9 +387,9 @@ func (s *codeState) hasSavedVectors(m *machineMode) bool {
 }
 
 // isNoElement reports whether a vector register is certain to be no element of an array.
-// It is none where one of its lanes holds the only copy of a value that the function
-// must restore. It is none either where the convention preserves it and the function,
-// which saves such registers (saves), has not saved it.
+// It is none where one of its lanes has the only copy of a value that the function must
+// restore. It is none either where the convention preserves it and the function, which
+// saves such registers (saves), has not saved it.
 func (s *codeState) isNoElement(p place, saves bool, m *machineMode) bool {
 	v := s.at(p)
 	elsewhere := func(has func(o *vector) bool) bool {
@@ -406,8 +406,8 @@ func (s *codeState) isNoElement(p place, saves bool, m *machineMode) bool {
 	})
 }
 
-// isRestored reports whether a scalar register holds at the end of every function what it
-// held on entry, or holds on entry what the function needs to return.
+// isRestored reports whether a scalar register has its value on entry at the end of every
+// function, or has on entry a value that the function needs to return.
 func (m *machineMode) isRestored(r isa.Reg) bool {
 	return r == returnLow || r == returnHigh || r == framePointer || !m.abi.hasScalar(r)
 }
@@ -516,7 +516,8 @@ func (x *stepper) aligned(inst *isa.Inst, pc uint64) scalar {
 	return scalar{kind: alignedScalar, id: symbol}
 }
 
-// maxSymbols is how many instructions of a function align its stack pointer.
+// maxSymbols bounds the instructions of a function that align its stack
+// pointer.
 const maxSymbols = 64
 
 // choose applies an instruction whose result is one of two operands.
@@ -778,7 +779,7 @@ func (x *stepper) call(inst *isa.Inst, effect *registerSet) {
 	})
 }
 
-// isKeptByAll reports whether a scalar register holds after any call what it held before.
+// isKeptByAll reports whether every function keeps a scalar register.
 func isKeptByAll(r isa.Reg) bool {
 	return r == stackPointer || r == framePointer || r == isa.ExecLo || r == isa.ExecHi
 }

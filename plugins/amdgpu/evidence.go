@@ -8,7 +8,8 @@ import (
 	"github.com/unwindd/unwindd/plugins/amdgpu/isa"
 )
 
-// namedScalars is how many scalar registers rows can name one by one.
+// namedScalars is the number of scalar registers that rows can name one by
+// one.
 const namedScalars = 106
 
 // evidence is the part of a state that a view depends on. Most instructions change none

@@ -92,8 +92,8 @@ type assembler struct {
 	operations map[string][]byte // by their text; whole expressions, too
 }
 
-// maxOperations is how many operations an assembler keeps. Operands come from the
-// code that is read, so a hostile object can demand any number of them.
+// maxOperations bounds the operations that an assembler keeps. Operands come from
+// the code that is read, so a hostile object can demand any number of them.
 const maxOperations = 1 << 14
 
 // assembly is the assembler of all rows.

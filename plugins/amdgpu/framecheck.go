@@ -459,7 +459,7 @@ func (k *comparison) hasTooManyLanes(t *touchedVector) bool {
 }
 
 // hasOtherLanes reports whether the row has a vector register where the code shows that a lane
-// holds something else.
+// has another value.
 func (k *comparison) hasOtherLanes(t *touchedVector) bool {
 	said, _ := k.row.Rule(uint64(t.column))
 	p, ok := t.place, said.Kind == cfi.SameValue

@@ -52,10 +52,10 @@ type objects struct {
 	handles  []uint64 // the least recently used first
 }
 
-// unknownProcessor is why code cannot be read.
+// unknownProcessor is the reason of an object of an unknown processor.
 const unknownProcessor = "which processor the code is for is not known"
 
-// maxObjects is how many objects are remembered, maxObjectCode how many bytes of
+// maxObjects bounds the objects that are remembered, maxObjectCode the bytes of
 // code of one. The least recently used object is forgotten first.
 const (
 	maxObjects    = 1 << 10
@@ -98,7 +98,7 @@ type functionRows struct {
 	contradictions []gap // where call frame information contradicts the code
 }
 
-// maxKnownRules is how many rules of rows an object remembers.
+// maxKnownRules bounds the rules of rows that an object remembers.
 const maxKnownRules = 1 << 19
 
 type machineKey struct {
@@ -481,8 +481,8 @@ func (o *objectCode) entered(fs *functions, r *sdk.CodeRange, entry uint64, step
 	return fs.mode.jumped(&set)
 }
 
-// isJumpedTo reports whether branches lead to the entry of a function from outside the code
-// that is asked about.
+// isJumpedTo reports whether branches lead to the entry of a function from outside the
+// requested code.
 func (o *objectCode) isJumpedTo(r *sdk.CodeRange, entry uint64) bool {
 	return o.layout != nil && slices.ContainsFunc(jumpsTo(o.layout.jumps, entry), func(j jump) bool {
 		return j.source < r.Start || j.source-r.Start >= uint64(len(r.Code))

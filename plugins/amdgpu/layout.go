@@ -15,9 +15,9 @@ type layout struct {
 	jumps        []jump   // the branches, sorted by target
 	tails        []jump   // the jumps to computed addresses, sorted by target: tail calls
 	hasWildJumps bool     // some jump leads to an address that is not known, and is no return
-	// spoils are the accumulation registers that code writes in all lanes, active or
-	// not. LLVM does so with registers that hold scalars. Unless the convention
-	// preserves such a register, LLVM does not save the lanes that the caller had inactive.
+	// spoils are the accumulation registers that code writes in all lanes, active or not.
+	// LLVM does so with registers that contain scalars. Unless the convention preserves
+	// such a register, LLVM does not save the lanes that the caller had inactive.
 	spoils registerSet
 	// writes are the vector registers that code writes.
 	writes registerSet
@@ -25,7 +25,7 @@ type layout struct {
 
 type jump struct{ target, source uint64 }
 
-// maxSwept is how much code of an object is searched for functions.
+// maxSwept bounds the code of an object that is searched for functions.
 const maxSwept = 16 << 20
 
 // sweep reads code from one end to the other. Between functions it skips words that

@@ -70,7 +70,7 @@ import (
 // keep these, whatever shape loops and conditions have in the code.
 type masks struct {
 	columns uint8
-	kept    uint8    // how many columns remained when masks that no register holds were last forgotten
+	kept    uint8    // how many columns remained when unused masks were last forgotten
 	tuples  []uint64 // sorted; bit c is column c's
 	work    int      // how many steps of a flow it took to find masks to forget
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/unwindd/unwindd/sdk"
 )
 
-// scratchMethod is how code reaches private memory ("Kernel Prolog", Flat
-// Scratch).
+// scratchMethod is a method by which code reaches private memory ("Kernel
+// Prolog", Flat Scratch).
 type scratchMethod uint8
 
 const (
-	absoluteScratch    scratchMethod = iota // FLAT_SCRATCH holds an address that the prologue sets; SGPR32 counts the wave's bytes
+	absoluteScratch    scratchMethod = iota // FLAT_SCRATCH has an address that the prologue sets; SGPR32 counts the wave's bytes
 	architectedScratch                      // the hardware sets it; SGPR32 counts a lane's bytes
 )
 

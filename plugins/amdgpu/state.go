@@ -61,7 +61,7 @@ func (s *codeState) clone() *codeState {
 	return c
 }
 
-// set makes s a copy of another state, in its own memory.
+// set copies another state to s, in the memory of s.
 func (s *codeState) set(o *codeState) {
 	tuples, places := append(s.masks.tuples[:0], o.masks.tuples...), append(s.places[:0], o.places...)
 	*s = *o

@@ -80,9 +80,9 @@ import (
 //
 // After that there is a call, at 1694.
 
-// site is where a value of the caller's is. 32 bits are in a scalar register or in a
-// lane of a place. The lanes of a vector register are in the same lanes of a place, or
-// still in the register itself. The zero site is nowhere.
+// site is the place of a value of the caller's. 32 bits are in a scalar register or in
+// a lane of a place. The lanes of a vector register are in the same lanes of a place,
+// or still in the register itself. The zero site is nowhere.
 type site struct {
 	place place
 	kind  siteKind
@@ -122,7 +122,7 @@ const (
 	pointerRule // the stack pointer, which counts the bytes of a lane, follows from the CFA
 )
 
-// maxUnion is how many masks EXEC on entry may be the union of: one for every
+// maxUnion bounds the masks whose union is EXEC on entry: one for every
 // condition around an instruction, in unoptimized code.
 const maxUnion = 8
 
@@ -158,7 +158,7 @@ const (
 type viewer struct {
 	*flow
 	now, before *evidence
-	isAnew      bool        // the last view does not hold for the next state, even if its evidence is equal
+	isAnew      bool        // the last view is invalid for the next state, even if its evidence is equal
 	touched     registerSet // the registers that vectors lists
 	vectors     []touchedVector
 
@@ -265,8 +265,8 @@ func (x *viewer) note(v scalar, s site, rank uint8) {
 	}
 }
 
-// view finds the view before an instruction. If that is a call the view holds during the
-// call, too. It reads only the evidence of the state.
+// view finds the view before an instruction. If that is a call the view is valid during
+// the call, too. It reads only the evidence of the state.
 func (x *viewer) view(inst *isa.Inst) view {
 	x.atCall = nil
 	if inst.Flow == isa.Call || inst.Flow == isa.IndirectCall {
@@ -515,9 +515,9 @@ func (x *viewer) flagRules(rules []rule) []rule {
 func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
 	for i := range x.vectors {
 		t := &x.vectors[i]
-		ownIn, ownOut := true, true
+		ownActive, ownInactive := true, true
 		if k, found := slices.BinarySearchFunc(e.parts, t.place, func(e partEvidence, p place) int { return cmp.Compare(e.place, p) }); found {
-			ownIn, ownOut = place(e.parts[k].active) == t.place, place(e.parts[k].inactive) == t.place
+			ownActive, ownInactive = place(e.parts[k].active) == t.place, place(e.parts[k].inactive) == t.place
 		}
 		endures := x.isKeptPlace(t.place)
 		find := func(own bool, copied *site) site {
@@ -528,9 +528,9 @@ func (x *viewer) vectorRules(rules []rule, e *evidence) []rule {
 		}
 		r := rule{kind: vectorRule, column: t.column}
 		if !t.isLost {
-			r.sites[0] = find(ownIn, &x.active[t.place])
+			r.sites[0] = find(ownActive, &x.active[t.place])
 		}
-		r.sites[1] = find(ownOut, &x.inactive[t.place])
+		r.sites[1] = find(ownInactive, &x.inactive[t.place])
 		switch active, inactive := &r.sites[0], &r.sites[1]; {
 		case active.kind == itself && inactive.kind == itself:
 			continue

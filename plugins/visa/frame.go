@@ -14,7 +14,7 @@ import (
 // its frame. All offsets are in bytes from its first instruction.
 type function struct {
 	name      string
-	isUnnamed bool // its name was made up for messages
+	isUnnamed bool // its name was invented for messages
 	isKernel  bool
 	start     uint64 // address of its first instruction
 	size      uint64 // bytes

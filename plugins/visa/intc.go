@@ -84,8 +84,8 @@ func readContainer(data []byte) ([]sdk.NestedObject, error) {
 
 // Recognises reports whether a file that is no ELF file is of this architecture, by
 // its first bytes.
-func Recognises(head []byte) bool {
-	return hasMagic(head, streamMagic) || hasMagic(head, containerMagic)
+func Recognises(start []byte) bool {
+	return hasMagic(start, streamMagic) || hasMagic(start, containerMagic)
 }
 
 // Nested lists the code objects inside such a file; none where it is one itself.

@@ -114,7 +114,7 @@ func (f *function) rowAt(offset uint64) (row cfi.Row, ok bool) {
 	return row, true
 }
 
-// outerReturns adds the rules of registers that hold return addresses of the
+// outerReturns adds the rules of registers with return addresses of the
 // subroutines which may have called s. It adds only return addresses that stay
 // in their registers throughout. The other bytes of these registers are not
 // known.

@@ -99,7 +99,7 @@ type ttmpLayout struct {
 	parkedLow       uint8        // the low half of the PC of a parked wave
 }
 
-// scratchLayout is how scratch memory is divided among waves.
+// scratchLayout describes how scratch memory is divided among waves.
 type scratchLayout struct {
 	size          field // of COMPUTE_TMPRING_SIZE: a wave's memory
 	unit          uint64

@@ -131,10 +131,10 @@ func (q *queueReader) readWaves(ctx context.Context, name string, area *saveArea
 		return err
 	}
 	q.reader.answer.Threads = slices.Grow(q.reader.answer.Threads, len(records))
-	return q.reader.heads(ctx, records, func(r *record, head []byte, why error) {
+	return q.reader.recordHeaders(ctx, records, func(r *record, header []byte, why error) {
 		t := sdk.TargetThread{}
-		if head != nil {
-			t = q.thread(ctx, r, head)
+		if header != nil {
+			t = q.thread(ctx, r, header)
 		} else {
 			q.unread.add(why)
 			t = sdk.TargetThread{Processor: q.agent.processor, Lanes: r.lanes}

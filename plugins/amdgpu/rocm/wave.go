@@ -24,7 +24,7 @@ const (
 // statusSkipExport is set in STATUS by the trap handler when it stops a wave.
 const statusSkipExport = 1 << 18
 
-// state is the content of a head.
+// state is the content of a header.
 type state struct {
 	h     [16]uint32 // hardware registers
 	t     [16]uint32 // trap temporaries
@@ -33,19 +33,19 @@ type state struct {
 	isOut bool // it stopped in the trap handler
 }
 
-// decode reads a head by the family's layout. It clears the trap temporaries
+// decode reads a header by the family's layout. It clears the trap temporaries
 // that were not set.
-func (q *queueReader) decode(r *record, head []byte) state {
+func (q *queueReader) decode(r *record, header []byte) state {
 	f := q.agent.family
 	var s state
-	word := func(offset int64) uint32 { return binary.LittleEndian.Uint32(head[headBelow+offset:]) }
+	word := func(offset int64) uint32 { return binary.LittleEndian.Uint32(header[recordHeaderBelow+offset:]) }
 	for i := range s.h {
 		s.h[i] = word(int64(i) * dword)
 		s.t[i] = word(f.ttmps + int64(i)*dword)
 	}
 	if end := min(f.named+f.aliases, r.scalarCount); end >= f.aliases {
-		offset := headBelow - int(r.scalarCount-end+2)*dword
-		s.vcc = head[offset:][: r.lanes/8 : r.lanes/8]
+		offset := recordHeaderBelow - int(r.scalarCount-end+2)*dword
+		s.vcc = header[offset:][: r.lanes/8 : r.lanes/8]
 	}
 	isSet := q.reader.note.hasTTMPs || q.agent.hasTTMPs
 	isMarked := f.ttmp.mark.bits == 0 || f.ttmp.mark.of(&s.t) != 0
@@ -70,8 +70,8 @@ func (q *queueReader) decode(r *record, head []byte) state {
 }
 
 // thread returns the thread of a wave.
-func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.TargetThread {
-	s := q.decode(r, head)
+func (q *queueReader) thread(ctx context.Context, r *record, header []byte) sdk.TargetThread {
+	s := q.decode(r, header)
 	f := q.agent.family
 	t := sdk.TargetThread{
 		Processor: q.agent.processor, Lanes: r.lanes, Spaces: q.spaces, LaunchKind: "dispatch",
@@ -99,7 +99,7 @@ func (q *queueReader) thread(ctx context.Context, r *record, head []byte) sdk.Ta
 		t.Problem = fmt.Sprintf("its PC is %#x, expected a multiple of %d: the record of its state, at %#x, is damaged", pc, dword, r.vectors)
 	}
 	q.registers(&t, r, &s, pc)
-	q.memory(&t, r, &s, head)
+	q.memory(&t, r, &s, header)
 	return t
 }
 
@@ -201,7 +201,7 @@ func (q *queueReader) saved(r *record, hasNoVectors bool) []sdk.SavedRegisters {
 	return list
 }
 
-// registers fills in the registers whose values the head has.
+// registers fills in the registers whose values the header has.
 func (q *queueReader) registers(t *sdk.TargetThread, r *record, s *state, pc uint64) {
 	n := &q.reader.machine.Numbers
 	size := r.lanes / wave64
@@ -247,7 +247,7 @@ func (f *family) statusOf(s *state) uint32 {
 
 // memory fills in where the group's local memory and the wave's private memory
 // lie.
-func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []byte) {
+func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, header []byte) {
 	if r.localSize > 0 {
 		t.Memory = append(t.Memory, sdk.SpaceMemory{Space: q.reader.machine.Local, Size: uint64(r.localSize), Address: r.localAddress})
 	} else if !r.hasGroup {
@@ -256,7 +256,7 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 	if q.agent.family.hasScratch.of(r.word) == 0 {
 		return
 	}
-	address, size, err := q.private(t, r, s, head)
+	address, size, err := q.private(t, r, s, header)
 	switch {
 	case err != nil:
 		q.noScratch.add(err)
@@ -267,7 +267,7 @@ func (q *queueReader) memory(t *sdk.TargetThread, r *record, s *state, head []by
 
 // private returns where the wave's private memory is. The hardware's own address decides
 // where there is one.
-func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []byte) (address, size uint64, err error) {
+func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, header []byte) (address, size uint64, err error) {
 	f := q.agent.family
 	if !f.scratch.isArchitected {
 		if !q.hasScratch {
@@ -275,7 +275,7 @@ func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []b
 		}
 		return q.scratchOf(r.word, q.agent.engines)
 	}
-	base := f.flatScratch(r, s, head)
+	base := f.flatScratch(r, s, header)
 	if !q.hasScratch {
 		size = q.privateSizes[t.Wave.Dispatch] * uint64(r.lanes)
 		size = (size + f.scratch.unit - 1) / f.scratch.unit * f.scratch.unit
@@ -306,7 +306,7 @@ func (q *queueReader) private(t *sdk.TargetThread, r *record, s *state, head []b
 }
 
 // flatScratch returns the hardware's address of the wave's private memory.
-func (f *family) flatScratch(r *record, s *state, head []byte) uint64 {
+func (f *family) flatScratch(r *record, s *state, header []byte) uint64 {
 	if i := f.hardware.flatScratch; i != 0 {
 		return uint64(s.h[i]) | uint64(s.h[i+1])<<32
 	}
@@ -314,6 +314,6 @@ func (f *family) flatScratch(r *record, s *state, head []byte) uint64 {
 	if end < f.aliases {
 		return math.MaxUint64
 	}
-	offset := headBelow - int(r.scalarCount-end+f.aliases)*dword
-	return binary.LittleEndian.Uint64(head[offset:])
+	offset := recordHeaderBelow - int(r.scalarCount-end+f.aliases)*dword
+	return binary.LittleEndian.Uint64(header[offset:])
 }

@@ -102,8 +102,8 @@ type Frame struct {
 	CallerSaves []Save
 }
 
-// CE is where a frame keeps the channel-enable mask. Both numbers are 0 where it
-// does not.
+// CE is the place where a frame keeps the channel-enable mask. Both numbers are
+// 0 where it does not.
 type CE struct {
 	Offset  uint16 // bytes from the frame pointer (CEOffsetFromFPOff)
 	StoreIP uint16 // Gen offset of the instruction that stores it (CEStoreIP)
@@ -128,8 +128,8 @@ type SavedRegister struct {
 	Location      Location // in General or Memory
 }
 
-// Interval is where a variable is for a part of the code (IntervalVISA and
-// IntervalGenISA).
+// Interval is the place of a variable for a part of the code (IntervalVISA
+// and IntervalGenISA).
 type Interval struct {
 	// Start is where the variable becomes live, End where it no longer is: vISA
 	// indexes or Gen offsets, by the list. A stream has only the low 16 bits of
@@ -170,7 +170,7 @@ func (s Storage) String() string {
 // without a register.
 const NotAllocated = 0xffff
 
-// Location is where something is: in a register or in memory.
+// Location is a place in a register or in memory.
 type Location struct {
 	Storage Storage
 	// Register is the number of a register, or NotAllocated. Subregister is where
